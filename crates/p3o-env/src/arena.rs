@@ -1,0 +1,288 @@
+//! The engine that PointGoal and Navigation share: a Point robot, a goal that moves when reached, and obstacles.
+
+use std::ops::Range;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::layout::Layout;
+use crate::lidar::{self, BINS};
+use crate::physics::point::{self, PointState, Reading};
+use crate::{ActionSpace, CostSpec, EnvSpec, Outcome, RestoreError, snapshot, vase};
+
+const HORIZON: usize = 1000;
+const GOAL_RADIUS: f64 = 0.3;
+const HAZARD_RADIUS: f64 = 0.2;
+const REWARD_LIMIT: f64 = 10.0;
+const SENSORS: usize = 12;
+
+/// Keepout radii of the original engine's tasks.
+pub(crate) mod keepout {
+    pub const ROBOT: f64 = 0.4;
+    pub const GOAL: f64 = 0.305;
+    pub const HAZARD: f64 = 0.18;
+    pub const VASE: f64 = 0.15;
+    pub const PILLAR: f64 = 0.3;
+}
+
+/// What stands in the robot's way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Obstacle {
+    /// A flat disc: costs while the robot's origin is on it.
+    Hazard,
+    /// A solid cylinder: costs while touched.
+    Pillar,
+    /// A light cube: costs while pushed.
+    Vase,
+}
+
+impl Obstacle {
+    fn cost_name(self) -> &'static str {
+        match self {
+            Obstacle::Hazard => "hazards",
+            Obstacle::Pillar => "pillars",
+            Obstacle::Vase => "vases",
+        }
+    }
+}
+
+/// What distinguishes one world from another.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    /// The task's name.
+    pub name: &'static str,
+    /// Names this variant in snapshots.
+    pub kind: &'static str,
+    /// The goal and then one placement per entry of `obstacles`.
+    pub layout: Layout,
+    /// Kinds of obstacle in the order of the layout and of the lidars.
+    pub obstacles: &'static [Obstacle],
+    /// Which obstacles cost, and the limit the task proposes.
+    pub costs: &'static [(Obstacle, f64)],
+}
+
+impl Rules {
+    fn spec(&self) -> EnvSpec {
+        EnvSpec {
+            name: self.name.to_owned(),
+            obs_dim: SENSORS + BINS * self.layout.objects.len(),
+            action: ActionSpace::Continuous { dim: 2 },
+            costs: self.costs.iter().map(|(o, limit)| CostSpec { name: o.cost_name().to_owned(), limit: *limit }).collect(),
+            horizon: HORIZON,
+        }
+    }
+
+    /// Where the objects of this kind are in the list of all; empty if the world has none.
+    fn range(&self, which: Obstacle) -> Range<usize> {
+        let mut start = 1;
+        for (obstacle, placement) in self.obstacles.iter().zip(&self.layout.objects[1..]) {
+            if *obstacle == which {
+                return start..start + placement.count;
+            }
+            start += placement.count;
+        }
+        0..0
+    }
+}
+
+/// What there is to see in a world at this moment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scene<'a> {
+    /// The robot: x, y and heading in radians.
+    pub robot: [f64; 3],
+    /// Centre of the goal, a disc of radius 0.3.
+    pub goal: [f64; 2],
+    /// Centres of the hazards, discs of radius 0.2.
+    pub hazards: &'a [[f64; 2]],
+    /// Centres of the pillars, cylinders of radius 0.2.
+    pub pillars: &'a [[f64; 2]],
+    /// Centres of the vases, squares of half-side 0.1.
+    pub vases: &'a [[f64; 2]],
+    /// Which costs the last step gave, in the order of [`EnvSpec::costs`].
+    pub firing: &'a [bool],
+}
+
+/// Everything that changes while a world runs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct State {
+    rng: ChaCha8Rng,
+    robot: PointState,
+    /// The goal, then the obstacles in the order of the layout.
+    objects: Vec<[f64; 2]>,
+    goal_distance: f64,
+    steps: u64,
+    firing: Vec<bool>,
+}
+
+/// One running world.
+#[derive(Clone, Debug)]
+pub(crate) struct Arena {
+    rules: &'static Rules,
+    spec: EnvSpec,
+    hazards: Range<usize>,
+    pillars: Range<usize>,
+    vases: Range<usize>,
+    pub goal_bonus: f64,
+    state: State,
+}
+
+impl Arena {
+    /// A world at the start of the episode of seed 0.
+    pub fn new(rules: &'static Rules) -> Arena {
+        let state = State {
+            rng: ChaCha8Rng::seed_from_u64(0),
+            robot: PointState::default(),
+            objects: Vec::with_capacity(rules.layout.len()),
+            goal_distance: 0.0,
+            steps: 0,
+            firing: vec![false; rules.costs.len()],
+        };
+        let mut arena = Arena {
+            rules,
+            spec: rules.spec(),
+            hazards: rules.range(Obstacle::Hazard),
+            pillars: rules.range(Obstacle::Pillar),
+            vases: rules.range(Obstacle::Vase),
+            goal_bonus: 1.0,
+            state,
+        };
+        arena.begin(0);
+        arena
+    }
+
+    pub fn spec(&self) -> &EnvSpec {
+        &self.spec
+    }
+
+    pub fn scene(&self) -> Scene<'_> {
+        let State { robot, objects, firing, .. } = &self.state;
+        Scene {
+            robot: [robot.x, robot.y, robot.theta],
+            goal: objects[0],
+            hazards: &objects[self.hazards.clone()],
+            pillars: &objects[self.pillars.clone()],
+            vases: &objects[self.vases.clone()],
+            firing,
+        }
+    }
+
+    pub fn reset(&mut self, seed: u64, obs: &mut [f32]) {
+        self.begin(seed);
+        let reading = point::read(&self.state.robot, [0.0, 0.0], &[]);
+        self.observe(&reading, obs);
+    }
+
+    fn begin(&mut self, seed: u64) {
+        let state = &mut self.state;
+        state.rng = ChaCha8Rng::seed_from_u64(seed);
+        let [x, y] = self.rules.layout.draw(&mut state.rng, &mut state.objects);
+        let theta = state.rng.random::<f64>() * std::f64::consts::TAU;
+        state.robot = PointState { x, y, theta, ..PointState::default() };
+        state.goal_distance = distance([x, y], state.objects[0]);
+        state.steps = 0;
+        state.firing.fill(false);
+    }
+
+    /// One step in the original's order: motion, reward, costs, then the goal moves if it was reached.
+    pub fn step(&mut self, action: &[f32], obs: &mut [f32], costs: &mut [f32]) -> Outcome {
+        let state = &mut self.state;
+        let action = [f64::from(action[0]), f64::from(action[1])];
+        let reading = point::step(&mut state.robot, action, &state.objects[self.pillars.clone()]);
+        let robot = [state.robot.x, state.robot.y];
+        let mut vase_touched = false;
+        for vase in &mut state.objects[self.vases.clone()] {
+            vase_touched |= vase::push_out(robot, reading.heading, vase);
+        }
+
+        let distance = distance(robot, state.objects[0]);
+        let mut reward = state.goal_distance - distance;
+        state.goal_distance = distance;
+
+        for (i, (obstacle, _)) in self.rules.costs.iter().enumerate() {
+            let fires = match obstacle {
+                Obstacle::Hazard => on_hazard(robot, &state.objects[self.hazards.clone()]),
+                Obstacle::Pillar => reading.touching,
+                Obstacle::Vase => vase_touched,
+            };
+            state.firing[i] = fires;
+            costs[i] = f32::from(u8::from(fires));
+        }
+
+        let mut terminated = !state.robot.is_finite();
+        if distance <= GOAL_RADIUS {
+            reward += self.goal_bonus;
+            terminated |= !self.move_goal();
+        }
+        self.state.steps += 1;
+        self.observe(&reading, obs);
+        let truncated = !terminated && self.state.steps >= HORIZON as u64;
+        Outcome { reward: reward.clamp(-REWARD_LIMIT, REWARD_LIMIT) as f32, terminated, truncated }
+    }
+
+    /// Draws a new goal; false if there is no room for one. Kept out of line: it is rare.
+    #[cold]
+    #[inline(never)]
+    fn move_goal(&mut self) -> bool {
+        let State { rng, robot, objects, goal_distance, .. } = &mut self.state;
+        let robot = [robot.x, robot.y];
+        match self.rules.layout.draw_goal(rng, robot, objects) {
+            Some(goal) => {
+                objects[0] = goal;
+                *goal_distance = distance(robot, goal);
+                true
+            }
+            None => false,
+        }
+    }
+
+    #[inline]
+    fn observe(&self, reading: &Reading, obs: &mut [f32]) {
+        let robot = [self.state.robot.x, self.state.robot.y];
+        let (sensors, lidars) = obs.split_at_mut(SENSORS);
+        for (out, value) in sensors.iter_mut().zip(reading.sensors()) {
+            *out = value as f32;
+        }
+        let mut rest = &self.state.objects[..];
+        for (placement, out) in self.rules.layout.objects.iter().zip(lidars.chunks_exact_mut(BINS)) {
+            let (objects, later) = rest.split_at(placement.count);
+            rest = later;
+            let mut bins = [0.0; BINS];
+            lidar::scan(robot, reading.heading, objects, &mut bins);
+            for (out, value) in out.iter_mut().zip(bins) {
+                *out = value as f32;
+            }
+        }
+    }
+
+    pub fn snapshot(&self) -> Vec<u8> {
+        snapshot::seal(self.rules.kind, &self.state)
+    }
+
+    pub fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
+        let state: State = snapshot::open(self.rules.kind, bytes)?;
+        let expected = [self.rules.layout.len(), self.rules.costs.len()];
+        let found = [state.objects.len(), state.firing.len()];
+        if found != expected {
+            let [objects, costs] = found;
+            return Err(RestoreError {
+                task: self.rules.kind.to_owned(),
+                reason: format!(
+                    "it has {objects} objects and {costs} costs instead of {} and {}",
+                    expected[0], expected[1]
+                ),
+            });
+        }
+        self.state = state;
+        Ok(())
+    }
+}
+
+fn distance(a: [f64; 2], b: [f64; 2]) -> f64 {
+    let (dx, dy) = (a[0] - b[0], a[1] - b[1]);
+    (dx * dx + dy * dy).sqrt()
+}
+
+fn on_hazard(robot: [f64; 2], hazards: &[[f64; 2]]) -> bool {
+    hazards.iter().any(|h| distance(robot, *h) <= HAZARD_RADIUS)
+}

@@ -1,0 +1,91 @@
+//! The [`Env`] trait and what describes a world from outside.
+
+use serde::{Deserialize, Serialize};
+
+/// What an action is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ActionSpace {
+    /// `dim` real numbers; a world clips each to [-1, 1] itself.
+    Continuous {
+        /// How many numbers.
+        dim: usize,
+    },
+    /// One of `n` choices; the action slice holds its index as a single number.
+    Discrete {
+        /// How many choices.
+        n: usize,
+    },
+}
+
+impl ActionSpace {
+    /// Length of the slice that carries one action.
+    pub fn width(self) -> usize {
+        match self {
+            ActionSpace::Continuous { dim } => dim,
+            ActionSpace::Discrete { .. } => 1,
+        }
+    }
+}
+
+/// One cost signal of a world.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CostSpec {
+    /// How users name it, for example in `--limit hazards=25`.
+    pub name: String,
+    /// The limit on its sum over an episode that the task proposes.
+    pub limit: f64,
+}
+
+/// What a world looks like from outside.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EnvSpec {
+    /// The task's name.
+    pub name: String,
+    /// Length of an observation.
+    pub obs_dim: usize,
+    /// What an action is.
+    pub action: ActionSpace,
+    /// The costs in the order in which `step` writes them.
+    pub costs: Vec<CostSpec>,
+    /// Steps after which an episode is truncated.
+    pub horizon: usize,
+}
+
+/// What one step gave besides the observation and the costs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outcome {
+    /// Reward of this step.
+    pub reward: f32,
+    /// The task itself ended: the future is worth nothing.
+    pub terminated: bool,
+    /// The clock ended the episode: the future still has a value.
+    pub truncated: bool,
+}
+
+/// A world. Everything that changes while it runs is part of its snapshot.
+pub trait Env: Send {
+    /// Sizes, names and limits; constant for the life of the world.
+    fn spec(&self) -> &EnvSpec;
+
+    /// Starts an episode that depends on `seed` alone and writes the first observation.
+    fn reset(&mut self, seed: u64, obs: &mut [f32]);
+
+    /// Advances one step; writes the new observation and every cost of this step.
+    fn step(&mut self, action: &[f32], obs: &mut [f32], costs: &mut [f32]) -> Outcome;
+
+    /// The whole state as bytes.
+    fn snapshot(&self) -> Vec<u8>;
+
+    /// Continues from a snapshot of the same kind of world, bit for bit.
+    fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError>;
+}
+
+/// A snapshot that does not belong to this world.
+#[derive(Debug, thiserror::Error)]
+#[error("the snapshot does not fit {task}: {reason}")]
+pub struct RestoreError {
+    /// The world that was to be restored.
+    pub task: String,
+    /// What was wrong.
+    pub reason: String,
+}

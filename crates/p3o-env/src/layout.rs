@@ -1,0 +1,153 @@
+//! Random placement: objects drawn one after another, each at a distance from all that came before.
+//!
+//! Every object has a keepout radius. It is drawn uniformly in its areas, shrunk by that radius, and kept if it is at
+//! least the sum of both radii away from everything already placed. An object that finds no place in a hundred tries
+//! starts the whole layout anew.
+
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+
+const TRIES: usize = 100;
+const RESTARTS: usize = 10_000;
+const GOAL_TRIES: usize = 10_000;
+
+/// A rectangle with its sides along the axes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rect {
+    /// Lower left corner.
+    pub min: [f64; 2],
+    /// Upper right corner.
+    pub max: [f64; 2],
+}
+
+impl Rect {
+    /// The square around the origin that reaches `half` in every direction.
+    pub const fn square(half: f64) -> Rect {
+        Rect { min: [-half, -half], max: [half, half] }
+    }
+
+    fn shrunk(self, by: f64) -> Rect {
+        Rect { min: self.min.map(|a| a + by), max: self.max.map(|a| a - by) }
+    }
+
+    fn area(self) -> f64 {
+        (self.max[0] - self.min[0]) * (self.max[1] - self.min[1])
+    }
+}
+
+/// How one kind of object is placed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Placement {
+    /// How many objects of this kind there are.
+    pub count: usize,
+    /// Radius that stays free around each.
+    pub keepout: f64,
+    /// Where they may be: one of these, with probability proportional to its area after shrinking.
+    pub areas: &'static [Rect],
+}
+
+impl Placement {
+    fn draw(&self, rng: &mut ChaCha8Rng) -> [f64; 2] {
+        let area = self.pick_area(rng);
+        std::array::from_fn(|i| area.min[i] + (area.max[i] - area.min[i]) * rng.random::<f64>())
+    }
+
+    fn pick_area(&self, rng: &mut ChaCha8Rng) -> Rect {
+        let mut shrunk = self.areas.iter().map(|area| area.shrunk(self.keepout));
+        let last = shrunk.next_back().expect("a placement has at least one area");
+        if self.areas.len() == 1 {
+            return last;
+        }
+        let total: f64 = shrunk.clone().map(Rect::area).sum::<f64>() + last.area();
+        let mut left = total * rng.random::<f64>();
+        for area in shrunk {
+            left -= area.area();
+            if left < 0.0 {
+                return area;
+            }
+        }
+        last
+    }
+}
+
+/// The rules of one world: the robot, then the goal, then obstacles in the order in which they are drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Layout {
+    /// Placement of the robot.
+    pub robot: Placement,
+    /// Placement of everything else; the first is the goal, alone of its kind.
+    pub objects: &'static [Placement],
+}
+
+impl Layout {
+    /// Number of objects besides the robot.
+    pub fn len(&self) -> usize {
+        self.objects.iter().map(|kind| kind.count).sum()
+    }
+
+    /// Whether there is nothing besides the robot.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The keepout of every object, in the order of the objects.
+    pub fn keepouts(&self) -> impl Iterator<Item = f64> + Clone + '_ {
+        self.objects.iter().flat_map(|kind| std::iter::repeat_n(kind.keepout, kind.count))
+    }
+
+    /// Draws the robot's place, which it returns, and all objects.
+    ///
+    /// # Panics
+    ///
+    /// If ten thousand layouts fail, which means that the rules ask for more than fits.
+    pub fn draw(&self, rng: &mut ChaCha8Rng, objects: &mut Vec<[f64; 2]>) -> [f64; 2] {
+        for _ in 0..RESTARTS {
+            if let Some(robot) = self.try_draw(rng, objects) {
+                return robot;
+            }
+        }
+        panic!("the objects of this layout do not fit their areas: {self:?}");
+    }
+
+    fn try_draw(&self, rng: &mut ChaCha8Rng, objects: &mut Vec<[f64; 2]>) -> Option<[f64; 2]> {
+        objects.clear();
+        let robot = self.robot.draw(rng);
+        for kind in self.objects {
+            for _ in 0..kind.count {
+                let placed = objects.iter().zip(self.keepouts());
+                let place = self.find_place(rng, kind, robot, placed, TRIES)?;
+                objects.push(place);
+            }
+        }
+        // The goal is placed before the obstacles crowd it out, then once more among them, as on every goal reached.
+        objects[0] = self.draw_goal(rng, robot, objects)?;
+        Some(robot)
+    }
+
+    /// A new place for the goal (`objects[0]`) with everything else where it is; none if ten thousand tries fail.
+    pub fn draw_goal(&self, rng: &mut ChaCha8Rng, robot: [f64; 2], objects: &[[f64; 2]]) -> Option<[f64; 2]> {
+        let others = objects.iter().zip(self.keepouts()).skip(1);
+        self.find_place(rng, &self.objects[0], robot, others, GOAL_TRIES)
+    }
+
+    fn find_place<'a>(
+        &self,
+        rng: &mut ChaCha8Rng,
+        kind: &Placement,
+        robot: [f64; 2],
+        others: impl Iterator<Item = (&'a [f64; 2], f64)> + Clone,
+        tries: usize,
+    ) -> Option<[f64; 2]> {
+        (0..tries).find_map(|_| {
+            let place = kind.draw(rng);
+            let clear = apart(place, robot, kind.keepout + self.robot.keepout)
+                && others.clone().all(|(other, keepout)| apart(place, *other, kind.keepout + keepout));
+            clear.then_some(place)
+        })
+    }
+}
+
+fn apart(a: [f64; 2], b: [f64; 2], distance: f64) -> bool {
+    let (dx, dy) = (a[0] - b[0], a[1] - b[1]);
+    dx * dx + dy * dy >= distance * distance
+}

@@ -1,0 +1,33 @@
+//! Worlds: the [`Env`] trait, the vectorised stepper, and the tasks themselves.
+//!
+//! A world is anything that implements [`Env`]: it writes observations and named costs into slices and can be frozen
+//! to bytes and continued bit for bit. [`VecEnv`] runs many of them side by side; [`tasks::make`] builds the ones that
+//! come with the crate by name.
+//!
+//! ```
+//! use p3o_env::{VecEnv, tasks};
+//!
+//! let make = || tasks::make("PointGoal", &Default::default()).expect("the task exists");
+//! let mut worlds = VecEnv::new(&make, 4, 0);
+//! worlds.step(&[1.0, 0.5].repeat(4));
+//! println!("reward {}, costs {:?}", worlds.lanes()[0].last().reward, worlds.lanes()[0].costs());
+//! ```
+
+mod arena;
+mod env;
+pub mod layout;
+pub mod lidar;
+mod navigation;
+pub mod physics;
+mod point_goal;
+pub mod snapshot;
+pub mod tasks;
+mod vase;
+mod vec_env;
+
+pub use arena::Scene;
+pub use env::{ActionSpace, CostSpec, Env, EnvSpec, Outcome, RestoreError};
+pub use navigation::Navigation;
+pub use point_goal::{GoalLevel, PointGoal};
+pub use tasks::{TASKS, TaskError, TaskInfo};
+pub use vec_env::{Episode, Lane, LaneStep, VecEnv};

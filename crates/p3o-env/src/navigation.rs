@@ -1,0 +1,90 @@
+//! Navigation: the paper's task with two obstacles and two costs.
+//!
+//! Hazards lie around the start, so that a random policy violates their limit; pillars stand in a ring outside, so that
+//! only a policy that has learnt to drive meets them. The paper does not publish its layout; this one reproduces what it
+//! says about both. Observation: 12 sensor numbers as in PointGoal, then lidars of 16 bins for goal, hazards and pillars.
+
+use crate::arena::{Arena, Obstacle, Rules, Scene, keepout};
+use crate::layout::{Layout, Placement, Rect};
+use crate::{Env, EnvSpec, Outcome, RestoreError};
+
+const OUTER: f64 = 2.2;
+const INNER: f64 = 1.2;
+
+/// The square ring between `INNER` and `OUTER`: strips above and below over the full width, and one on either side.
+const RING: &[Rect] = &[
+    Rect { min: [-OUTER, INNER], max: [OUTER, OUTER] },
+    Rect { min: [-OUTER, -OUTER], max: [OUTER, -INNER] },
+    Rect { min: [INNER, -INNER], max: [OUTER, INNER] },
+    Rect { min: [-OUTER, -INNER], max: [-INNER, INNER] },
+];
+
+static RULES: Rules = Rules {
+    name: "Navigation",
+    kind: "Navigation",
+    layout: Layout {
+        robot: Placement { count: 1, keepout: keepout::ROBOT, areas: &[Rect::square(0.8)] },
+        objects: &[
+            Placement { count: 1, keepout: keepout::GOAL, areas: &[Rect::square(OUTER)] },
+            Placement { count: 8, keepout: keepout::HAZARD, areas: &[Rect::square(INNER)] },
+            Placement { count: 6, keepout: keepout::PILLAR, areas: RING },
+        ],
+    },
+    obstacles: &[Obstacle::Hazard, Obstacle::Pillar],
+    costs: &[(Obstacle::Hazard, 25.0), (Obstacle::Pillar, 20.0)],
+};
+
+/// The Navigation world.
+///
+/// It ends by its clock after 1000 steps. It terminates only if no new goal can be placed or if its state is no longer
+/// finite: an action that is not a number shows up as NaN in the reward and the observation of that step.
+#[derive(Clone, Debug)]
+pub struct Navigation {
+    arena: Arena,
+}
+
+impl Default for Navigation {
+    fn default() -> Navigation {
+        Navigation::new()
+    }
+}
+
+impl Navigation {
+    /// A world at the start of the episode of seed 0.
+    pub fn new() -> Navigation {
+        Navigation { arena: Arena::new(&RULES) }
+    }
+
+    /// The same world with another reward for reaching the goal (1 unless set; 0 is the paper's literal formula).
+    pub fn with_goal_bonus(mut self, bonus: f64) -> Navigation {
+        self.arena.goal_bonus = bonus;
+        self
+    }
+
+    /// What there is to see now.
+    pub fn scene(&self) -> Scene<'_> {
+        self.arena.scene()
+    }
+}
+
+impl Env for Navigation {
+    fn spec(&self) -> &EnvSpec {
+        self.arena.spec()
+    }
+
+    fn reset(&mut self, seed: u64, obs: &mut [f32]) {
+        self.arena.reset(seed, obs);
+    }
+
+    fn step(&mut self, action: &[f32], obs: &mut [f32], costs: &mut [f32]) -> Outcome {
+        self.arena.step(action, obs, costs)
+    }
+
+    fn snapshot(&self) -> Vec<u8> {
+        self.arena.snapshot()
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
+        self.arena.restore(bytes)
+    }
+}

@@ -1,0 +1,4 @@
+//! Bodies that move: the equations beneath the tasks, free of rewards and costs.
+
+pub mod contact;
+pub mod point;

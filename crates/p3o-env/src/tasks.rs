@@ -1,0 +1,171 @@
+//! The tasks by name, with their options: what a command line or a configuration file builds worlds from.
+
+use std::collections::BTreeMap;
+
+use crate::{Env, GoalLevel, Navigation, PointGoal};
+
+/// A task that [`make`] can build.
+#[derive(Debug)]
+pub struct TaskInfo {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is about, in one line.
+    pub summary: &'static str,
+    /// What can be set.
+    pub options: &'static [OptionInfo],
+    build: fn(&Values) -> Box<dyn Env>,
+}
+
+/// One option of a task.
+#[derive(Debug)]
+pub struct OptionInfo {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value unless set.
+    pub default: f64,
+    /// Which values it takes.
+    pub allowed: Allowed,
+    /// What it does, in one line.
+    pub summary: &'static str,
+}
+
+/// Which values an option takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Allowed {
+    /// One of these.
+    OneOf(&'static [f64]),
+    /// Any finite number from this one on.
+    AtLeast(f64),
+}
+
+impl Allowed {
+    /// Whether this value is among them.
+    pub fn contains(self, value: f64) -> bool {
+        match self {
+            Allowed::OneOf(choices) => choices.contains(&value),
+            Allowed::AtLeast(low) => value.is_finite() && value >= low,
+        }
+    }
+}
+
+impl std::fmt::Display for Allowed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Allowed::OneOf(choices) => {
+                let words: Vec<String> = choices.iter().map(f64::to_string).collect();
+                write!(f, "one of {}", words.join(", "))
+            }
+            Allowed::AtLeast(low) => write!(f, "a finite number of at least {low}"),
+        }
+    }
+}
+
+/// Why a task could not be built.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum TaskError {
+    /// There is no task of this name.
+    #[error("there is no task {name:?}; the tasks are {}", .known.join(", "))]
+    UnknownTask {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: Vec<&'static str>,
+    },
+    /// The task has no option of this name.
+    #[error("{task} has no option {name:?}; its options are {}", .known.join(", "))]
+    UnknownOption {
+        /// The task.
+        task: &'static str,
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: Vec<&'static str>,
+    },
+    /// The option does not take this value.
+    #[error("{task}: {option} = {value} is not allowed; it must be {allowed}")]
+    OutOfRange {
+        /// The task.
+        task: &'static str,
+        /// The option.
+        option: &'static str,
+        /// The value that was asked for.
+        value: f64,
+        /// Which values it takes.
+        allowed: Allowed,
+    },
+}
+
+const GOAL_BONUS: OptionInfo = OptionInfo {
+    name: "goal_bonus",
+    default: 1.0,
+    allowed: Allowed::AtLeast(0.0),
+    summary: "reward added on reaching the goal; 0 leaves the decrease of distance alone",
+};
+
+/// Every task that comes with the crate.
+pub static TASKS: &[TaskInfo] = &[
+    TaskInfo {
+        name: "PointGoal",
+        summary: "drive to goal after goal without crossing hazards (Safety Gym's PointGoal)",
+        options: &[
+            OptionInfo {
+                name: "level",
+                default: 1.0,
+                allowed: Allowed::OneOf(&[0.0, 1.0, 2.0]),
+                summary: "0: no obstacles; 1: 8 hazards; 2: 10 hazards and 10 vases, each with a cost",
+            },
+            GOAL_BONUS,
+        ],
+        build: |values| {
+            let level = match values.get("level") {
+                0.0 => GoalLevel::Zero,
+                2.0 => GoalLevel::Two,
+                _ => GoalLevel::One,
+            };
+            Box::new(PointGoal::new(level).with_goal_bonus(values.get("goal_bonus")))
+        },
+    },
+    TaskInfo {
+        name: "Navigation",
+        summary: "drive to goal after goal; hazards around the start and solid pillars outside cost separately",
+        options: &[GOAL_BONUS],
+        build: |values| Box::new(Navigation::new().with_goal_bonus(values.get("goal_bonus"))),
+    },
+];
+
+/// The task of this name.
+pub fn find(name: &str) -> Result<&'static TaskInfo, TaskError> {
+    TASKS.iter().find(|task| task.name == name).ok_or_else(|| TaskError::UnknownTask {
+        name: name.to_owned(),
+        known: TASKS.iter().map(|task| task.name).collect(),
+    })
+}
+
+/// Builds a task; options that are not given have their defaults.
+pub fn make(name: &str, options: &BTreeMap<String, f64>) -> Result<Box<dyn Env>, TaskError> {
+    let task = find(name)?;
+    for (name, &value) in options {
+        let Some(option) = task.options.iter().find(|option| option.name == name) else {
+            let known = task.options.iter().map(|option| option.name).collect();
+            return Err(TaskError::UnknownOption { task: task.name, name: name.clone(), known });
+        };
+        if !option.allowed.contains(value) {
+            let OptionInfo { name: option, allowed, .. } = *option;
+            return Err(TaskError::OutOfRange { task: task.name, option, value, allowed });
+        }
+    }
+    Ok((task.build)(&Values { given: options, task }))
+}
+
+/// The checked values of one task's options.
+struct Values<'a> {
+    given: &'a BTreeMap<String, f64>,
+    task: &'static TaskInfo,
+}
+
+impl Values<'_> {
+    fn get(&self, name: &str) -> f64 {
+        let default = || self.task.options.iter().find(|option| option.name == name).map(|option| option.default);
+        self.given.get(name).copied().or_else(default).expect("a task reads only options it declares")
+    }
+}

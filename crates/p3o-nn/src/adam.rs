@@ -1,0 +1,78 @@
+//! The Adam optimiser (Kingma and Ba, 2015).
+
+use crate::buffer::Buffer;
+use crate::kernels::{AdamStep, Kernels};
+use crate::real::Real;
+
+/// Adam with the usual decay rates.
+#[derive(Clone)]
+pub struct Adam<E: Real> {
+    /// Step size.
+    pub learning_rate: f64,
+    /// Added to the root of the second moment.
+    pub epsilon: f64,
+    m: Buffer<E>,
+    v: Buffer<E>,
+    steps: u64,
+}
+
+const BETA1: f64 = 0.9;
+const BETA2: f64 = 0.999;
+
+impl<E: Real> Adam<E> {
+    /// For `len` parameters, with no history.
+    pub fn new(len: usize, learning_rate: f64) -> Self {
+        Adam { learning_rate, epsilon: 1e-8, m: Buffer::zeros(len), v: Buffer::zeros(len), steps: 0 }
+    }
+
+    /// First moments, second moments, steps taken: all there is to save.
+    pub fn state(&self) -> (&[E], &[E], u64) {
+        (&self.m, &self.v, self.steps)
+    }
+
+    /// Continues from a saved state.
+    pub fn set_state(&mut self, m: &[E], v: &[E], steps: u64) {
+        self.m.copy_from_slice(m);
+        self.v.copy_from_slice(v);
+        self.steps = steps;
+    }
+
+    pub(crate) fn step(&mut self, kernels: &Kernels<E>, params: &mut [E], grads: &[E]) {
+        let n = params.len();
+        assert!(grads.len() == n && self.m.len() == n && n.is_multiple_of(16));
+        let (step, root) = self.advance();
+        let args = AdamStep {
+            n,
+            params: params.as_mut_ptr(),
+            grads: grads.as_ptr(),
+            m: self.m.as_mut_ptr(),
+            v: self.v.as_mut_ptr(),
+            beta1: E::of(BETA1),
+            beta2: E::of(BETA2),
+            step,
+            root,
+            epsilon: E::of(self.epsilon),
+        };
+        // SAFETY: all four slices have n elements, a multiple of sixteen.
+        unsafe { (kernels.adam)(&args) }
+    }
+
+    /// The same step on a few loose parameters, such as the log deviations of a policy.
+    pub fn step_few(&mut self, params: &mut [E], grads: &[E]) {
+        assert!(params.len() == grads.len() && self.m.len() == params.len());
+        let (step, root) = self.advance();
+        let (beta1, beta2) = (E::of(BETA1), E::of(BETA2));
+        for (i, (p, &g)) in params.iter_mut().zip(grads).enumerate() {
+            self.m[i] = beta1 * self.m[i] + (E::ONE - beta1) * g;
+            self.v[i] = beta2 * self.v[i] + (E::ONE - beta2) * g * g;
+            *p -= step * self.m[i] / (E::of(self.v[i].f64().sqrt()) * root + E::of(self.epsilon));
+        }
+    }
+
+    /// Counts a step; returns lr / (1 - beta1^t) and 1 / sqrt(1 - beta2^t).
+    fn advance(&mut self) -> (E, E) {
+        self.steps += 1;
+        let correct = |beta: f64| 1.0 - libm::pow(beta, self.steps as f64);
+        (E::of(self.learning_rate / correct(BETA1)), E::of(1.0 / correct(BETA2).sqrt()))
+    }
+}

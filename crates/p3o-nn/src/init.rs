@@ -1,0 +1,67 @@
+//! First parameters.
+
+use crate::mlp::{Activation, Mlp};
+use crate::real::Real;
+use rand::{Rng, RngExt};
+use rand_distr::StandardNormal;
+
+/// How weights are drawn; biases start at zero.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Init {
+    /// Orthogonal matrices, scaled by sqrt(2) for relu, 1 otherwise, and by `head_gain` in the last layer.
+    Orthogonal {
+        /// Scale of the last layer.
+        head_gain: f64,
+    },
+    /// Uniform in +-sqrt(6 / (inputs + outputs)) in every layer (Glorot and Bengio, 2010): what the safety-starter-agents
+    /// code base has.
+    Glorot,
+}
+
+impl<E: Real> Mlp<E> {
+    /// Draws all parameters afresh.
+    pub fn init(&mut self, init: Init, rng: &mut impl Rng) {
+        let mut flat = vec![E::ZERO; self.params().len()];
+        let depth = self.depth();
+        for l in 0..depth {
+            let (inputs, outputs) = (self.sizes()[l], self.sizes()[l + 1]);
+            let weights = match init {
+                Init::Orthogonal { head_gain } => {
+                    let hidden = if self.activation() == Activation::Relu { std::f64::consts::SQRT_2 } else { 1.0 };
+                    orthogonal(inputs, outputs, if l + 1 == depth { head_gain } else { hidden }, rng)
+                }
+                Init::Glorot => {
+                    let bound = (6.0 / (inputs + outputs) as f64).sqrt();
+                    (0..inputs * outputs).map(|_| rng.random_range(-bound..bound)).collect()
+                }
+            };
+            let weights: Vec<E> = weights.into_iter().map(E::of).collect();
+            self.pack(&mut flat, l, &weights, &vec![E::ZERO; outputs]);
+        }
+        self.set_params(&flat);
+    }
+}
+
+/// A row-major `inputs` x `outputs` matrix whose shorter side's vectors are orthonormal, times `gain`: Gram-Schmidt on
+/// Gaussian vectors, each taken twice through the others so that rounding does not spoil it.
+fn orthogonal(inputs: usize, outputs: usize, gain: f64, rng: &mut impl Rng) -> Vec<f64> {
+    let (count, len) = (inputs.min(outputs), inputs.max(outputs));
+    let mut basis: Vec<Vec<f64>> = Vec::with_capacity(count);
+    while basis.len() < count {
+        let mut v: Vec<f64> = (0..len).map(|_| rng.sample(StandardNormal)).collect();
+        for _ in 0..2 {
+            for b in &basis {
+                let dot: f64 = v.iter().zip(b).map(|(x, y)| x * y).sum();
+                v.iter_mut().zip(b).for_each(|(x, y)| *x -= dot * y);
+            }
+        }
+        let norm = v.iter().map(|x| x * x).sum::<f64>().sqrt();
+        // A vector that lies almost in the span of the others would be mostly rounding error.
+        if norm > 1e-6 {
+            v.iter_mut().for_each(|x| *x /= norm);
+            basis.push(v);
+        }
+    }
+    let at = |i: usize, o: usize| if inputs <= outputs { basis[i][o] } else { basis[o][i] };
+    (0..inputs * outputs).map(|k| gain * at(k / outputs, k % outputs)).collect()
+}

@@ -1,0 +1,26 @@
+//! Small neural networks on the CPU.
+//!
+//! Rows go through all layers in tiles that fit the second-level cache ([`Tiles`]), on hand-written kernels for AVX-512,
+//! AVX2 or any processor, chosen at run time. The results are the same bits for any number of threads and any of these
+//! instruction sets. This crate knows no reward and no environment, and is the only one with `unsafe`.
+
+mod adam;
+mod buffer;
+mod init;
+mod kernels;
+mod mlp;
+mod real;
+mod simd;
+mod tiles;
+
+pub mod categorical;
+pub mod gaussian;
+
+pub use adam::Adam;
+pub use buffer::Buffer;
+pub use init::Init;
+pub use kernels::peak_gflops;
+pub use mlp::{Activation, Mlp, PassMemory, Workspace};
+pub use real::Real;
+pub use simd::Isa;
+pub use tiles::{TILE_ROWS, Tiles};

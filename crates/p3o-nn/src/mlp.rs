@@ -1,0 +1,587 @@
+//! Multi-layer perceptrons of any depth and width: forward, backward, and forward-mode.
+
+use crate::adam::Adam;
+use crate::buffer::Buffer;
+use crate::kernels::{Dots, Epilogue, Kernels, Outer, PANEL, Product, panels};
+use crate::real::Real;
+use crate::simd::Isa;
+use crate::tiles::{TILE_ROWS, Tiles};
+use rayon::prelude::*;
+
+/// Elements from one panel of a tile to the next.
+const STRIDE: usize = TILE_ROWS * PANEL;
+
+/// The function between layers; the last layer is always linear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activation {
+    /// Hyperbolic tangent.
+    Tanh,
+    /// max(0, x)
+    Relu,
+    /// x
+    Identity,
+}
+
+impl Activation {
+    fn forward(self) -> Epilogue {
+        match self {
+            Activation::Tanh => Epilogue::Tanh,
+            Activation::Relu => Epilogue::Relu,
+            Activation::Identity => Epilogue::None,
+        }
+    }
+
+    fn slope(self) -> Epilogue {
+        match self {
+            Activation::Tanh => Epilogue::TanhSlope,
+            Activation::Relu => Epilogue::ReluSlope,
+            Activation::Identity => Epilogue::None,
+        }
+    }
+}
+
+/// Where a layer's numbers stand in the flat parameter vector.
+#[derive(Clone, Copy, Debug)]
+struct Layer {
+    inputs: usize,
+    outputs: usize,
+    weights: usize,
+    bias: usize,
+    /// The last layer is stored transposed, `[panel of inputs][output][32]`: it has few outputs, its forward is dot
+    /// products, and its backward then needs no repacking.
+    head: bool,
+}
+
+impl Layer {
+    fn weight_len(&self) -> usize {
+        let (outer, inner) = if self.head { (self.inputs, self.outputs) } else { (self.outputs, self.inputs) };
+        panels(outer) * inner * PANEL
+    }
+
+    fn bias_len(&self) -> usize {
+        panels(self.outputs) * PANEL
+    }
+
+    /// Position of the weight from input `i` to output `o`.
+    fn at(&self, i: usize, o: usize) -> usize {
+        let (column, row, rows) = if self.head { (i, o, self.outputs) } else { (o, i, self.inputs) };
+        self.weights + (column / PANEL * rows + row) * PANEL + column % PANEL
+    }
+}
+
+/// A multi-layer perceptron. Its parameters live in one flat, padded vector in the layout of the kernels; the padding is
+/// zero and stays zero.
+#[derive(Clone)]
+pub struct Mlp<E: Real> {
+    sizes: Vec<usize>,
+    activation: Activation,
+    layers: Vec<Layer>,
+    params: Buffer<E>,
+    /// Transposed weights of the hidden layers after the first, for the way back.
+    transposed: Vec<Buffer<E>>,
+    kernels: &'static Kernels<E>,
+}
+
+/// Memory for taking one tile through a network and back.
+pub struct Workspace<E> {
+    input: Buffer<E>,
+    hidden: Vec<Buffer<E>>,
+    tangent: Vec<Buffer<E>>,
+    delta: [Buffer<E>; 2],
+    output: Vec<E>,
+    d_output: Vec<E>,
+    output_tangent: Vec<E>,
+    d_output_packed: Buffer<E>,
+}
+
+/// Memory for passes over a batch: a workspace and a gradient for each part of it.
+pub struct PassMemory<E> {
+    chunks: Vec<(Workspace<E>, Buffer<E>)>,
+}
+
+impl<E: Real> PassMemory<E> {
+    /// The gradient of the last pass, summed over the batch, in the order of [`Mlp::params`].
+    pub fn gradient(&self) -> &[E] {
+        &self.chunks[0].1
+    }
+
+    /// The same, to scale or clip.
+    pub fn gradient_mut(&mut self) -> &mut [E] {
+        &mut self.chunks[0].1
+    }
+}
+
+impl<E: Real> Mlp<E> {
+    /// A network of the given widths, inputs first and outputs last, with all parameters zero.
+    pub fn new(sizes: &[usize], activation: Activation) -> Self {
+        Mlp::on(Isa::detect(), sizes, activation)
+    }
+
+    /// The same on a chosen set of instructions.
+    pub fn on(isa: Isa, sizes: &[usize], activation: Activation) -> Self {
+        assert!(sizes.len() >= 2 && sizes.iter().all(|&n| n > 0), "a network needs an input and an output");
+        let mut layers = Vec::new();
+        let mut len = 0;
+        for (l, pair) in sizes.windows(2).enumerate() {
+            let mut layer =
+                Layer { inputs: pair[0], outputs: pair[1], weights: len, bias: 0, head: l + 2 == sizes.len() };
+            layer.bias = len + layer.weight_len();
+            len = layer.bias + layer.bias_len();
+            layers.push(layer);
+        }
+        let transposed = layers[..layers.len() - 1]
+            .iter()
+            .skip(1)
+            .map(|l| Buffer::zeros(panels(l.inputs) * l.outputs * PANEL))
+            .collect();
+        Mlp {
+            sizes: sizes.to_vec(),
+            activation,
+            layers,
+            params: Buffer::zeros(len),
+            transposed,
+            kernels: E::kernels(isa),
+        }
+    }
+
+    /// The widths, inputs first.
+    pub fn sizes(&self) -> &[usize] {
+        &self.sizes
+    }
+
+    /// Numbers in an input.
+    pub fn inputs(&self) -> usize {
+        self.sizes[0]
+    }
+
+    /// Numbers in an output.
+    pub fn outputs(&self) -> usize {
+        self.sizes[self.sizes.len() - 1]
+    }
+
+    /// The function between layers.
+    pub fn activation(&self) -> Activation {
+        self.activation
+    }
+
+    /// All parameters in the kernels' order, padding included.
+    pub fn params(&self) -> &[E] {
+        &self.params
+    }
+
+    /// Replaces all parameters; `params` is in the order of [`Mlp::params`], zero where that is padding.
+    pub fn set_params(&mut self, params: &[E]) {
+        self.params.copy_from_slice(params);
+        self.refresh();
+    }
+
+    /// Layer `l` as (weights row-major `[input][output]`, biases).
+    pub fn layer(&self, l: usize) -> (Vec<E>, Vec<E>) {
+        self.unpack(&self.params, l)
+    }
+
+    /// Layers.
+    pub fn depth(&self) -> usize {
+        self.layers.len()
+    }
+
+    /// Layer `l` of any vector in the order of [`Mlp::params`], such as a gradient or an optimiser's moments.
+    pub fn unpack(&self, flat: &[E], l: usize) -> (Vec<E>, Vec<E>) {
+        let layer = &self.layers[l];
+        let mut weights = Vec::with_capacity(layer.inputs * layer.outputs);
+        for i in 0..layer.inputs {
+            weights.extend((0..layer.outputs).map(|o| flat[layer.at(i, o)]));
+        }
+        (weights, flat[layer.bias..layer.bias + layer.outputs].to_vec())
+    }
+
+    /// The inverse of [`Mlp::unpack`]: writes layer `l` into a flat vector.
+    pub fn pack(&self, flat: &mut [E], l: usize, weights: &[E], bias: &[E]) {
+        let layer = &self.layers[l];
+        assert_eq!((weights.len(), bias.len()), (layer.inputs * layer.outputs, layer.outputs));
+        for i in 0..layer.inputs {
+            for o in 0..layer.outputs {
+                flat[layer.at(i, o)] = weights[i * layer.outputs + o];
+            }
+        }
+        flat[layer.bias..layer.bias + layer.outputs].copy_from_slice(bias);
+    }
+
+    /// Floating-point operations of the matrix products for one row: forward, and backward to the weights.
+    pub fn flops_per_row(&self) -> (f64, f64) {
+        let forward: f64 = self.layers.iter().map(|l| 2.0 * (l.inputs * l.outputs) as f64).sum();
+        let first = 2.0 * (self.layers[0].inputs * self.layers[0].outputs) as f64;
+        (forward, 2.0 * forward - first)
+    }
+
+    /// Memory for tiles through this network.
+    pub fn workspace(&self) -> Workspace<E> {
+        let tile = |n: usize| Buffer::zeros(panels(n) * STRIDE);
+        let hidden = &self.sizes[1..self.sizes.len() - 1];
+        let widest = hidden.iter().copied().max().unwrap_or(0);
+        Workspace {
+            input: tile(self.inputs()),
+            hidden: hidden.iter().map(|&n| tile(n)).collect(),
+            tangent: Vec::new(),
+            delta: [tile(widest), tile(widest)],
+            output: vec![E::ZERO; TILE_ROWS * self.outputs()],
+            d_output: vec![E::ZERO; TILE_ROWS * self.outputs()],
+            output_tangent: vec![E::ZERO; TILE_ROWS * self.outputs()],
+            d_output_packed: tile(self.outputs()),
+        }
+    }
+
+    /// Memory for passes over batches of up to `chunks` parts (see [`Tiles::chunks`]).
+    pub fn pass_memory(&self, chunks: usize) -> PassMemory<E> {
+        let chunk = || (self.workspace(), Buffer::zeros(self.params.len()));
+        PassMemory { chunks: (0..chunks.max(1)).map(|_| chunk()).collect() }
+    }
+
+    /// The outputs of up to [`TILE_ROWS`] rows, row-major in and out.
+    pub fn infer(&self, work: &mut Workspace<E>, rows: &[E], out: &mut [E]) {
+        let count = rows.len() / self.inputs();
+        assert!(count <= TILE_ROWS && rows.len() == count * self.inputs() && out.len() == count * self.outputs());
+        let mut input = std::mem::replace(&mut work.input, Buffer::zeros(0));
+        for (r, row) in rows.chunks_exact(self.inputs()).enumerate() {
+            for (p, part) in row.chunks(PANEL).enumerate() {
+                let at = p * STRIDE + r * PANEL;
+                input[at..at + part.len()].copy_from_slice(part);
+            }
+        }
+        self.forward_tile(work, &input, count);
+        work.input = input;
+        out.copy_from_slice(&work.output[..out.len()]);
+    }
+
+    /// The outputs of a whole batch, row-major.
+    pub fn evaluate(&self, memory: &mut PassMemory<E>, x: &Tiles<E>, out: &mut [E]) {
+        assert_eq!((x.columns(), out.len()), (self.inputs(), x.rows() * self.outputs()));
+        let chunks = x.chunks();
+        let mut rest = out;
+        let mut parts: [&mut [E]; 16] = Default::default();
+        for (c, part) in parts[..chunks].iter_mut().enumerate() {
+            let tiles = x.chunk(c);
+            let rows = (tiles.end * TILE_ROWS).min(x.rows()) - tiles.start * TILE_ROWS;
+            let (own, later) = rest.split_at_mut(rows * self.outputs());
+            (*part, rest) = (own, later);
+        }
+        memory.chunks[..chunks].par_iter_mut().zip(&mut parts[..chunks]).enumerate().for_each(|(c, (memory, out))| {
+            for (t, out) in x.chunk(c).zip(out.chunks_mut(TILE_ROWS * self.outputs())) {
+                let (tile, rows) = x.tile(t);
+                self.forward_tile(&mut memory.0, tile, rows);
+                out.copy_from_slice(&memory.0.output[..out.len()]);
+            }
+        });
+    }
+
+    /// One pass over a batch: every tile forward, `loss` writes d loss / d output, and back to the weights.
+    ///
+    /// `loss(sums, first_row, outputs, d_outputs)` sees whole tiles, row-major, in order within a part; `sums` has one
+    /// entry per part, in which `loss` may add up what it likes. The gradient is left in `memory`. The bits depend on the
+    /// batch alone, not on the number of threads.
+    pub fn pass<A: Send>(
+        &self,
+        memory: &mut PassMemory<E>,
+        x: &Tiles<E>,
+        sums: &mut [A],
+        loss: impl Fn(&mut A, usize, &[E], &mut [E]) + Sync,
+    ) {
+        self.pass_with(memory, x, sums, |work, tile, rows, first, sums| {
+            self.forward_tile(work, tile, rows);
+            let n = rows * self.outputs();
+            loss(sums, first, &work.output[..n], &mut work.d_output[..n]);
+        });
+    }
+
+    /// Like [`Mlp::pass`], with the outputs' derivative along `direction` in parameter space between outputs and
+    /// d_outputs: `loss(sums, first_row, outputs, tangents, d_outputs)`. With d_outputs = M tangents this is the
+    /// product of a Gauss-Newton or Fisher matrix J^T M J with `direction`.
+    pub fn tangent_pass<A: Send>(
+        &self,
+        memory: &mut PassMemory<E>,
+        x: &Tiles<E>,
+        direction: &[E],
+        sums: &mut [A],
+        loss: impl Fn(&mut A, usize, &[E], &[E], &mut [E]) + Sync,
+    ) {
+        assert_eq!(direction.len(), self.params.len());
+        self.pass_with(memory, x, sums, |work, tile, rows, first, sums| {
+            self.forward_tile(work, tile, rows);
+            self.tangent_tile(work, tile, rows, direction);
+            let n = rows * self.outputs();
+            let Workspace { output, output_tangent, d_output, .. } = work;
+            loss(sums, first, &output[..n], &output_tangent[..n], &mut d_output[..n]);
+        });
+    }
+
+    fn pass_with<A: Send>(
+        &self,
+        memory: &mut PassMemory<E>,
+        x: &Tiles<E>,
+        sums: &mut [A],
+        front: impl Fn(&mut Workspace<E>, &[E], usize, usize, &mut A) + Sync,
+    ) {
+        let chunks = x.chunks();
+        assert_eq!((x.columns(), sums.len()), (self.inputs(), chunks), "one sum per part of the batch");
+        let run = |c: usize, (work, gradient): &mut (Workspace<E>, Buffer<E>), sums: &mut A| {
+            gradient.fill(E::ZERO);
+            for t in x.chunk(c) {
+                let (tile, rows) = x.tile(t);
+                front(work, tile, rows, t * TILE_ROWS, sums);
+                self.backward_tile(work, tile, rows, gradient);
+            }
+        };
+        if chunks == 1 {
+            run(0, &mut memory.chunks[0], &mut sums[0]);
+            return;
+        }
+        memory.chunks[..chunks].par_iter_mut().zip(sums).enumerate().for_each(|(c, (memory, sums))| {
+            run(c, memory, sums);
+        });
+        let (total, others) = memory.chunks[..chunks].split_at_mut(1);
+        for (_, gradient) in others {
+            // SAFETY: both buffers have the parameters' length, a multiple of 32.
+            unsafe { (self.kernels.add)(total[0].1.as_mut_ptr(), gradient.as_ptr(), gradient.len()) };
+        }
+    }
+
+    /// The gradient with respect to the inputs, row-major, for given d loss / d output.
+    pub fn input_gradient(&self, x: &Tiles<E>, d_output: &[E], d_input: &mut [E]) {
+        assert_eq!((d_output.len(), d_input.len()), (x.rows() * self.outputs(), x.rows() * self.inputs()));
+        let mut memory = self.pass_memory(1);
+        let (work, gradient) = &mut memory.chunks[0];
+        let first = &self.layers[0];
+        let mut weights = Buffer::zeros(panels(first.inputs) * first.outputs * PANEL);
+        self.transpose(first, &mut weights);
+        let mut out = Buffer::zeros(panels(self.inputs()) * STRIDE);
+        for t in 0..x.count() {
+            let (tile, rows) = x.tile(t);
+            let (n, from) = (rows * self.outputs(), t * TILE_ROWS * self.outputs());
+            self.forward_tile(work, tile, rows);
+            work.d_output[..n].copy_from_slice(&d_output[from..from + n]);
+            let last = self.backward_tile(work, tile, rows, gradient);
+            let delta = if first.head { &work.d_output_packed } else { &work.delta[last] };
+            self.product(delta, first.outputs, &weights, &mut out, first.inputs, rows, Epilogue::None, None);
+            for r in 0..rows {
+                let row = &mut d_input[(t * TILE_ROWS + r) * self.inputs()..][..self.inputs()];
+                for (p, part) in row.chunks_mut(PANEL).enumerate() {
+                    part.copy_from_slice(&out[p * STRIDE + r * PANEL..][..part.len()]);
+                }
+            }
+        }
+    }
+
+    /// Applies an optimiser's step for `gradient`.
+    pub fn step(&mut self, adam: &mut Adam<E>, gradient: &[E]) {
+        adam.step(self.kernels, &mut self.params, gradient);
+        self.refresh();
+    }
+
+    /// Brings the transposed weights up to date.
+    fn refresh(&mut self) {
+        let mut transposed = std::mem::take(&mut self.transposed);
+        for (layer, to) in self.layers.iter().skip(1).zip(&mut transposed) {
+            self.transpose(layer, to);
+        }
+        self.transposed = transposed;
+    }
+
+    /// Packs a layer's weights as `[panel of inputs][output][32]`.
+    fn transpose(&self, layer: &Layer, to: &mut [E]) {
+        for p in 0..panels(layer.inputs) {
+            let width = (layer.inputs - p * PANEL).min(PANEL);
+            for o in 0..layer.outputs {
+                let row = &mut to[(p * layer.outputs + o) * PANEL..][..width];
+                for (i, w) in row.iter_mut().enumerate() {
+                    *w = self.params[layer.at(p * PANEL + i, o)];
+                }
+            }
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)] // the operands of one matrix product
+    fn product(
+        &self,
+        x: &[E],
+        inner: usize,
+        w: &[E],
+        y: &mut [E],
+        outer: usize,
+        rows: usize,
+        epilogue: Epilogue,
+        h: Option<&[E]>,
+    ) {
+        self.product_from(x, inner, w, None, false, y, outer, rows, epilogue, h);
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn product_from(
+        &self,
+        x: &[E],
+        inner: usize,
+        w: &[E],
+        bias: Option<&[E]>,
+        accumulate: bool,
+        y: &mut [E],
+        outer: usize,
+        rows: usize,
+        epilogue: Epilogue,
+        h: Option<&[E]>,
+    ) {
+        let needed = |columns: usize| panels(columns) * STRIDE;
+        assert!(rows <= TILE_ROWS && x.len() >= needed(inner) && y.len() >= needed(outer));
+        assert!(w.len() >= panels(outer) * inner * PANEL);
+        assert!(bias.is_none_or(|b| b.len() >= panels(outer) * PANEL));
+        let slope = matches!(epilogue, Epilogue::TanhSlope | Epilogue::ReluSlope);
+        assert!(if slope { h.is_some_and(|h| h.len() >= needed(outer)) } else { h.is_none() });
+        let args = Product {
+            x: x.as_ptr(),
+            x_stride: STRIDE,
+            inner,
+            w: w.as_ptr(),
+            bias: bias.map_or(std::ptr::null(), <[E]>::as_ptr),
+            accumulate,
+            y: y.as_mut_ptr(),
+            y_stride: STRIDE,
+            outer,
+            rows,
+            h: h.map_or(std::ptr::null(), <[E]>::as_ptr),
+            epilogue,
+        };
+        // SAFETY: the lengths were just checked, and the table was chosen for this processor.
+        unsafe { (self.kernels.product)(&args) }
+    }
+
+    fn dots(&self, x: &[E], params: &[E], accumulate: bool, y: &mut [E], rows: usize) {
+        let head = self.layers[self.layers.len() - 1];
+        let w = &params[head.weights..head.bias];
+        let bias = &params[head.bias..];
+        assert!(rows <= TILE_ROWS && x.len() >= panels(head.inputs) * STRIDE && y.len() >= rows * head.outputs);
+        assert!(w.len() == head.weight_len() && bias.len() >= head.outputs);
+        let args = Dots {
+            x: x.as_ptr(),
+            x_stride: STRIDE,
+            inner: head.inputs,
+            w: w.as_ptr(),
+            bias: if accumulate { std::ptr::null() } else { bias.as_ptr() },
+            outputs: head.outputs,
+            y: y.as_mut_ptr(),
+            rows,
+        };
+        // SAFETY: the lengths were just checked, and the table was chosen for this processor.
+        unsafe { (self.kernels.dots)(&args) }
+    }
+
+    /// gradient += x^T d and its bias, for a layer whose packed panels run over the columns of `d`.
+    fn outer(&self, x: &[E], x_columns: usize, d: &[E], d_columns: usize, rows: usize, g: &mut [E]) {
+        let needed = |columns: usize| panels(columns) * STRIDE;
+        assert!(rows <= TILE_ROWS && x.len() >= needed(x_columns) && d.len() >= needed(d_columns));
+        assert!(g.len() >= panels(d_columns) * x_columns * PANEL);
+        let args = Outer {
+            x: x.as_ptr(),
+            x_stride: STRIDE,
+            x_columns,
+            d: d.as_ptr(),
+            d_stride: STRIDE,
+            d_columns,
+            rows,
+            g: g.as_mut_ptr(),
+        };
+        // SAFETY: the lengths were just checked, and the table was chosen for this processor.
+        unsafe { (self.kernels.outer)(&args) }
+    }
+
+    fn column_sums(&self, d: &[E], columns: usize, rows: usize, g: &mut [E]) {
+        assert!(rows <= TILE_ROWS && d.len() >= panels(columns) * STRIDE && g.len() >= panels(columns) * PANEL);
+        // SAFETY: the lengths were just checked, and the table was chosen for this processor.
+        unsafe { (self.kernels.column_sums)(d.as_ptr(), STRIDE, columns, rows, g.as_mut_ptr()) }
+    }
+
+    /// Fills `work.hidden` and `work.output`.
+    fn forward_tile(&self, work: &mut Workspace<E>, tile: &[E], rows: usize) {
+        let Workspace { hidden, output, .. } = work;
+        let head = self.layers.len() - 1;
+        for (l, layer) in self.layers[..head].iter().enumerate() {
+            let (before, own) = hidden.split_at_mut(l);
+            let x = before.last().map_or(tile, |h| h);
+            let (w, b) = (&self.params[layer.weights..layer.bias], &self.params[layer.bias..]);
+            let epilogue = self.activation.forward();
+            self.product_from(
+                x,
+                layer.inputs,
+                w,
+                Some(b),
+                false,
+                &mut own[0],
+                layer.outputs,
+                rows,
+                epilogue,
+                None,
+            );
+        }
+        self.dots(hidden.last().map_or(tile, |h| h), &self.params, false, output, rows);
+    }
+
+    /// Fills `work.output_tangent`, the outputs' derivative along `direction`; `work.hidden` is that of the forward pass.
+    fn tangent_tile(&self, work: &mut Workspace<E>, tile: &[E], rows: usize, direction: &[E]) {
+        if work.tangent.is_empty() {
+            work.tangent = work.hidden.clone();
+        }
+        let Workspace { hidden, tangent, output_tangent, .. } = work;
+        let head = self.layers.len() - 1;
+        for (l, layer) in self.layers[..head].iter().enumerate() {
+            let (before, own) = tangent.split_at_mut(l);
+            let h = (self.activation != Activation::Identity).then_some(&hidden[l][..]);
+            let x = if l == 0 { tile } else { &hidden[l - 1] };
+            let (dw, db) = (&direction[layer.weights..layer.bias], Some(&direction[layer.bias..]));
+            let (n, m, y, slope) = (layer.inputs, layer.outputs, &mut own[0], self.activation.slope());
+            match before.last() {
+                None => self.product_from(x, n, dw, db, false, y, m, rows, slope, h),
+                Some(dx) => {
+                    self.product_from(x, n, dw, db, false, y, m, rows, Epilogue::None, None);
+                    let w = &self.params[layer.weights..layer.bias];
+                    self.product_from(dx, n, w, None, true, y, m, rows, slope, h);
+                }
+            }
+        }
+        self.dots(hidden.last().map_or(tile, |h| h), direction, false, output_tangent, rows);
+        if let Some(dx) = tangent.last() {
+            self.dots(dx, &self.params, true, output_tangent, rows);
+        }
+    }
+
+    /// Adds the tile's gradient for `work.d_output`; returns which delta buffer holds the first layer's.
+    fn backward_tile(&self, work: &mut Workspace<E>, tile: &[E], rows: usize, gradient: &mut [E]) -> usize {
+        let Workspace { hidden, delta, d_output, d_output_packed, .. } = work;
+        let head = self.layers[self.layers.len() - 1];
+        for (r, row) in d_output.chunks_exact(head.outputs).take(rows).enumerate() {
+            for (p, part) in row.chunks(PANEL).enumerate() {
+                let at = p * STRIDE + r * PANEL;
+                d_output_packed[at..at + part.len()].copy_from_slice(part);
+            }
+        }
+        let x = hidden.last().map_or(tile, |h| h);
+        self.outer(d_output_packed, head.outputs, x, head.inputs, rows, &mut gradient[head.weights..head.bias]);
+        self.column_sums(d_output_packed, head.outputs, rows, &mut gradient[head.bias..]);
+        let mut current = 0;
+        let slope = self.activation.slope();
+        let identity = self.activation == Activation::Identity;
+        for l in (0..self.layers.len() - 1).rev() {
+            let (layer, above) = (self.layers[l], self.layers[l + 1]);
+            let (one, two) = delta.split_at_mut(1);
+            let (from, to) = if current == 0 { (&two[0], &mut one[0]) } else { (&one[0], &mut two[0]) };
+            let (d, w): (&[E], &[E]) = if above.head {
+                (d_output_packed, &self.params[above.weights..above.bias])
+            } else {
+                (from, &self.transposed[l])
+            };
+            let h = (!identity).then_some(&hidden[l][..]);
+            self.product(d, above.outputs, w, to, layer.outputs, rows, slope, h);
+            let x = if l == 0 { tile } else { &hidden[l - 1] };
+            self.outer(x, layer.inputs, to, layer.outputs, rows, &mut gradient[layer.weights..layer.bias]);
+            self.column_sums(to, layer.outputs, rows, &mut gradient[layer.bias..]);
+            current = 1 - current;
+        }
+        1 - current
+    }
+}

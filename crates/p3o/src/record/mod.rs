@@ -1,0 +1,17 @@
+//! What a run leaves on disk, and the statistics read back from it.
+//!
+//! Every write here either leaves whole records behind or reports an error that names the file; nothing in this
+//! module knows about training, policies or environments.
+
+mod append;
+mod atomic;
+mod csv;
+mod runlock;
+mod stats;
+mod tensorboard;
+
+pub use atomic::write_atomic;
+pub use csv::{ProgressCsv, Table};
+pub use runlock::RunLock;
+pub use stats::Summary;
+pub use tensorboard::EventWriter;
