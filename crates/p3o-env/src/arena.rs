@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::layout::Layout;
-use crate::lidar::{self, BINS};
+use crate::lidar::{self, BINS, Sighting};
 use crate::physics::point::{self, PointState, Reading};
 use crate::{ActionSpace, CostSpec, EnvSpec, Outcome, RestoreError, snapshot, vase};
 
@@ -16,6 +16,8 @@ const GOAL_RADIUS: f64 = 0.3;
 const HAZARD_RADIUS: f64 = 0.2;
 const REWARD_LIMIT: f64 = 10.0;
 const SENSORS: usize = 12;
+/// Room for the goal and the obstacles of the most crowded world, in whole batches of the lidar.
+const MAX_OBJECTS: usize = 24;
 
 /// Keepout radii of the original engine's tasks.
 pub(crate) mod keepout {
@@ -68,7 +70,11 @@ impl Rules {
             name: self.name.to_owned(),
             obs_dim: SENSORS + BINS * self.layout.objects.len(),
             action: ActionSpace::Continuous { dim: 2 },
-            costs: self.costs.iter().map(|(o, limit)| CostSpec { name: o.cost_name().to_owned(), limit: *limit }).collect(),
+            costs: self
+                .costs
+                .iter()
+                .map(|(o, limit)| CostSpec { name: o.cost_name().to_owned(), limit: *limit })
+                .collect(),
             horizon: HORIZON,
         }
     }
@@ -130,6 +136,7 @@ pub(crate) struct Arena {
 impl Arena {
     /// A world at the start of the episode of seed 0.
     pub fn new(rules: &'static Rules) -> Arena {
+        assert!(rules.layout.len() <= MAX_OBJECTS);
         let state = State {
             rng: ChaCha8Rng::seed_from_u64(0),
             robot: PointState::default(),
@@ -243,12 +250,14 @@ impl Arena {
         for (out, value) in sensors.iter_mut().zip(reading.sensors()) {
             *out = value as f32;
         }
-        let mut rest = &self.state.objects[..];
+        let mut seen = [Sighting::default(); MAX_OBJECTS];
+        lidar::sight(robot, reading.heading, &self.state.objects, &mut seen);
+        let mut rest = &seen[..];
         for (placement, out) in self.rules.layout.objects.iter().zip(lidars.chunks_exact_mut(BINS)) {
-            let (objects, later) = rest.split_at(placement.count);
+            let (group, later) = rest.split_at(placement.count);
             rest = later;
             let mut bins = [0.0; BINS];
-            lidar::scan(robot, reading.heading, objects, &mut bins);
+            lidar::light(group, &mut bins);
             for (out, value) in out.iter_mut().zip(bins) {
                 *out = value as f32;
             }

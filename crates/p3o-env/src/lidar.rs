@@ -8,65 +8,122 @@ pub const BINS: usize = 16;
 /// Objects farther than this are unseen.
 pub const RANGE: f64 = 3.0;
 
+/// Where an object appears to the robot.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sighting {
+    /// Direction in [0, 16], counter-clockwise from straight ahead, in units of one bin.
+    pub bearing: f64,
+    /// From 1 for an object on the robot to 0 for one at [`RANGE`] or beyond.
+    pub strength: f64,
+}
+
 /// Adds what the robot sees of `objects` to `bins`, each of which keeps its brightest value.
 ///
 /// `heading` is the cosine and sine of the robot's heading.
-#[inline]
 pub fn scan(robot: [f64; 2], heading: [f64; 2], objects: &[[f64; 2]], bins: &mut [f64; BINS]) {
-    for object in objects {
-        let (dx, dy) = (object[0] - robot[0], object[1] - robot[1]);
-        let distance = (dx * dx + dy * dy).sqrt();
-        // Also false when the robot's place is not a number.
-        if distance < RANGE {
-            let ego = [heading[0] * dx + heading[1] * dy, heading[0] * dy - heading[1] * dx];
-            light(bins, bearing(ego), (RANGE - distance) / RANGE);
+    for chunk in objects.chunks(BATCH) {
+        let mut seen = [Sighting::default(); BATCH];
+        sight(robot, heading, chunk, &mut seen);
+        light(&seen[..chunk.len()], bins);
+    }
+}
+
+/// Objects are looked at this many at a time, which lets the compiler use vector instructions.
+const BATCH: usize = 4;
+
+/// Looks at every object in turn; `seen` must be as long as `objects` rounded up to whole batches.
+#[inline]
+pub(crate) fn sight(robot: [f64; 2], heading: [f64; 2], objects: &[[f64; 2]], seen: &mut [Sighting]) {
+    let [cos, sin] = heading;
+    for (objects, seen) in objects.chunks(BATCH).zip(seen.chunks_exact_mut(BATCH)) {
+        let (mut dx, mut dy) = ([0.0; BATCH], [0.0; BATCH]);
+        for (i, object) in objects.iter().enumerate() {
+            (dx[i], dy[i]) = (object[0] - robot[0], object[1] - robot[1]);
+        }
+        let mut bearings = [0.0; BATCH];
+        let mut strengths = [0.0; BATCH];
+        for i in 0..BATCH {
+            bearings[i] = bearing([cos * dx[i] + sin * dy[i], cos * dy[i] - sin * dx[i]]);
+            let distance = (dx[i] * dx[i] + dy[i] * dy[i]).sqrt();
+            // NaN, from a robot that has lost its place, becomes darkness.
+            strengths[i] = brighter(RANGE - distance, 0.0) / RANGE;
+        }
+        for i in 0..BATCH {
+            seen[i] = Sighting { bearing: bearings[i], strength: strengths[i] };
         }
     }
 }
 
+/// Lights the bin of every sighting and, in part, the two beside it.
+#[inline]
+pub(crate) fn light(seen: &[Sighting], bins: &mut [f64; BINS]) {
+    for &Sighting { bearing, strength } in seen {
+        // A bearing of exactly 16 (a hair below a full turn, rounded up) ends bin 15, which lights the same bins as bin 0.
+        let bin = (bearing as i32).clamp(0, BINS as i32 - 1) as usize;
+        let alias = bearing - bin as f64;
+        let next = (bin + 1) % BINS;
+        let previous = (bin + BINS - 1) % BINS;
+        bins[bin] = brighter(strength, bins[bin]);
+        bins[next] = brighter(alias * strength, bins[next]);
+        bins[previous] = brighter((1.0 - alias) * strength, bins[previous]);
+    }
+}
+
+/// The greater of two numbers, `old` if `new` is NaN; one instruction where `f64::max` needs several.
 #[inline(always)]
-fn light(bins: &mut [f64; BINS], bearing: f64, strength: f64) {
-    // A bearing of exactly 16 (a hair below a full turn, rounded up) ends bin 15, which lights the same bins as bin 0.
-    let bin = (bearing as usize).min(BINS - 1);
-    let alias = bearing - bin as f64;
-    let next = (bin + 1) % BINS;
-    let previous = (bin + BINS - 1) % BINS;
-    bins[bin] = bins[bin].max(strength);
-    bins[next] = bins[next].max(alias * strength);
-    bins[previous] = bins[previous].max((1.0 - alias) * strength);
+fn brighter(new: f64, old: f64) -> f64 {
+    if new > old { new } else { old }
 }
 
 /// The angle of a vector in [0, 16], in units of one bin; zero for the zero vector.
 ///
 /// The vector is folded into the first octant, turned back by the nearest multiple of a bin (0, 1 or 2), and the angle
-/// that remains, at most half a bin, comes from the series of the arctangent.
+/// that remains, at most half a bin, comes from the series of the arctangent. There are no branches.
 #[inline(always)]
 pub fn bearing(ego: [f64; 2]) -> f64 {
     /// tan of half a bin and of one and a half.
     const TAN_HALF: f64 = 0.198_912_367_379_658;
     const TAN_THREE_HALVES: f64 = 0.668_178_637_919_298_9;
-    /// Cosine and sine of 0, 1 and 2 bins.
-    const TURNS: [[f64; 2]; 3] = [
-        [1.0, 0.0],
-        [0.923_879_532_511_286_7, 0.382_683_432_365_089_8],
-        [std::f64::consts::FRAC_1_SQRT_2, std::f64::consts::FRAC_1_SQRT_2],
-    ];
+    /// Cosine and sine of one bin and of two.
+    const COS_1: f64 = 0.923_879_532_511_286_7;
+    const SIN_1: f64 = 0.382_683_432_365_089_8;
+    const COS_2: f64 = std::f64::consts::FRAC_1_SQRT_2;
     const BINS_PER_RADIAN: f64 = 8.0 * std::f64::consts::FRAC_1_PI;
 
     let (ax, ay) = (ego[0].abs(), ego[1].abs());
     let steep = ay > ax;
     let (long, short) = if steep { (ay, ax) } else { (ax, ay) };
-    let turn = usize::from(short > long * TAN_HALF) + usize::from(short > long * TAN_THREE_HALVES);
-    let [cos, sin] = TURNS[turn];
-    let along = long * cos + short * sin;
+    let past_half = short > long * TAN_HALF;
+    let past_three_halves = short > long * TAN_THREE_HALVES;
+    let cos = if past_three_halves {
+        COS_2
+    } else if past_half {
+        COS_1
+    } else {
+        1.0
+    };
+    let sin = if past_three_halves {
+        COS_2
+    } else if past_half {
+        SIN_1
+    } else {
+        0.0
+    };
+    let turn = if past_three_halves {
+        2.0
+    } else if past_half {
+        1.0
+    } else {
+        0.0
+    };
+    // The zero vector has no direction; any positive divisor gives it the angle zero.
+    let along = (long * cos + short * sin);
+    let along = if along > 0.0 { along } else { 1.0 };
     let across = short * cos - long * sin;
-    let tangent = if along > 0.0 { across / along } else { 0.0 };
-    let octant = turn as f64 + BINS_PER_RADIAN * small_arctangent(tangent);
+    let octant = turn + BINS_PER_RADIAN * small_arctangent(across / along);
     let quadrant = if steep { 4.0 - octant } else { octant };
     let half = if ego[0] < 0.0 { 8.0 - quadrant } else { quadrant };
-    let full = if ego[1] < 0.0 { 16.0 - half } else { half };
-    // Rounding may leave a vector on an axis a hair below it.
-    full.max(0.0)
+    if ego[1] < 0.0 { 16.0 - half } else { half }
 }
 
 /// arctan z for |z| <= 0.2, where the first term left out is below 4e-18.

@@ -216,13 +216,11 @@ impl VecEnv {
         const LANES_PER_TASK: usize = 16;
         let width = self.spec.action.width();
         assert_eq!(actions.len(), width * self.lanes.len(), "one action of {width} numbers per lane");
-        self.lanes
-            .par_iter_mut()
-            .zip(actions.par_chunks_exact(width))
-            .with_min_len(LANES_PER_TASK)
-            .for_each(|(lane, action)| {
+        self.lanes.par_iter_mut().zip(actions.par_chunks_exact(width)).with_min_len(LANES_PER_TASK).for_each(
+            |(lane, action)| {
                 lane.step(action);
-            });
+            },
+        );
     }
 
     fn kind(&self) -> String {

@@ -506,18 +506,7 @@ impl<E: Real> Mlp<E> {
             let x = before.last().map_or(tile, |h| h);
             let (w, b) = (&self.params[layer.weights..layer.bias], &self.params[layer.bias..]);
             let epilogue = self.activation.forward();
-            self.product_from(
-                x,
-                layer.inputs,
-                w,
-                Some(b),
-                false,
-                &mut own[0],
-                layer.outputs,
-                rows,
-                epilogue,
-                None,
-            );
+            self.product_from(x, layer.inputs, w, Some(b), false, &mut own[0], layer.outputs, rows, epilogue, None);
         }
         self.dots(hidden.last().map_or(tile, |h| h), &self.params, false, output, rows);
     }

@@ -80,8 +80,7 @@ pub(crate) unsafe trait Simd: Copy + 'static {
 /// division would take longer than the rest. NaN stays NaN.
 #[inline(always)]
 unsafe fn tanh_f32<S: Simd<E = f32>>(x: S::V) -> S::V {
-    const P: [f32; 6] =
-        [0.999_999_94, 0.129_164_29, 2.918_019e-3, 9.246_694e-6, -1.273_149_6e-8, 1.815_757_7e-11];
+    const P: [f32; 6] = [0.999_999_94, 0.129_164_29, 2.918_019e-3, 9.246_694e-6, -1.273_149_6e-8, 1.815_757_7e-11];
     const Q: [f32; 4] = [1.0, 0.462_496_94, 2.375_124_4e-2, 2.277_519_6e-4];
     // SAFETY: the caller vouches for the instructions.
     unsafe {

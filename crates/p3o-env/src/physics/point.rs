@@ -12,7 +12,7 @@
 //! ```
 //!
 //! The slide damping is the same in every direction, so the equation may be turned into the frame of the robot's heading,
-//! where M is constant and the forward axis separates from the other two. [`substep`] works in that frame: what remains
+//! where M is constant and the forward axis separates from the other two. [`step`] works in that frame: what remains
 //! of the 3x3 solve are four constants, and the frame itself turns by the tiny angle h w after each substep.
 //!
 //! The drive saturates at an action of 0.05 and the turn servo is unstable in its linear band (one substep multiplies a
@@ -132,8 +132,15 @@ pub fn step(state: &mut PointState, action: [f64; 2], pillars: &[[f64; 2]]) -> R
     let pillars = if contact::reachable(state, SUBSTEP * SUBSTEPS as f64, pillars) { pillars } else { &[] };
     let control = clip(action);
     let mut frame = Frame::of(state);
-    for _ in 0..SUBSTEPS {
-        frame.substep(control, pillars);
+    // Two loops, so that the usual one, with nothing near, keeps the whole frame in registers.
+    if pillars.is_empty() {
+        for _ in 0..SUBSTEPS {
+            frame = frame.moved(frame.force(control));
+        }
+    } else {
+        for _ in 0..SUBSTEPS {
+            frame = frame.moved(frame.force_with_contact(control, pillars));
+        }
     }
     *state = frame.state();
     frame.read(control, pillars)
@@ -141,9 +148,8 @@ pub fn step(state: &mut PointState, action: [f64; 2], pillars: &[[f64; 2]]) -> R
 
 /// Advances a single substep.
 pub fn substep(state: &mut PointState, action: [f64; 2], pillars: &[[f64; 2]]) {
-    let mut frame = Frame::of(state);
-    frame.substep(clip(action), pillars);
-    *state = frame.state();
+    let frame = Frame::of(state);
+    *state = frame.moved(frame.force_with_contact(clip(action), pillars)).state();
 }
 
 /// Reads the sensors without moving, with `action` applied.
@@ -199,48 +205,42 @@ impl Frame {
         ]
     }
 
-    #[inline(always)]
-    fn substep(&mut self, control: [f64; 2], pillars: &[[f64; 2]]) {
-        let mut force = self.force(control);
-        if !pillars.is_empty() {
-            self.add_contact_force(&mut force, pillars);
-        }
-        let acc = DAMPED.times(force);
-        for (v, a) in self.v.iter_mut().zip(acc) {
-            *v += SUBSTEP * a;
-        }
-        let [forward, left, omega] = self.v;
-        self.x += SUBSTEP * (self.cos * forward - self.sin * left);
-        self.y += SUBSTEP * (self.sin * forward + self.cos * left);
-        let angle = SUBSTEP * omega;
-        self.theta += angle;
-        let [c, s] = small_rotation(angle);
-        (self.cos, self.sin) = (self.cos * c - self.sin * s, self.sin * c + self.cos * s);
-        self.v = [forward * c + left * s, left * c - forward * s, omega];
-    }
-
+    /// f and the force of the pillars that the robot overlaps.
+    #[cold]
     #[inline(never)]
-    fn add_contact_force(&self, force: &mut [f64; 3], pillars: &[[f64; 2]]) {
-        let contacts = Contacts::find(self, pillars);
+    fn force_with_contact(self, control: [f64; 2], pillars: &[[f64; 2]]) -> [f64; 3] {
+        let mut force = self.force(control);
+        let contacts = Contacts::find(&self, pillars);
         if contacts.any_active() {
-            let (_, push) = contacts.solve(PLAIN.times(*force), &self.v);
+            let (_, push) = contacts.solve(PLAIN.times(force), &self.v);
             for (f, p) in force.iter_mut().zip(push) {
                 *f += p;
             }
         }
+        force
+    }
+
+    /// One substep under this force.
+    #[inline(always)]
+    fn moved(self, force: [f64; 3]) -> Frame {
+        let acc = DAMPED.times(force);
+        let [forward, left, omega] = std::array::from_fn(|i| self.v[i] + SUBSTEP * acc[i]);
+        let angle = SUBSTEP * omega;
+        let [c, s] = small_rotation(angle);
+        Frame {
+            x: self.x + SUBSTEP * (self.cos * forward - self.sin * left),
+            y: self.y + SUBSTEP * (self.sin * forward + self.cos * left),
+            theta: self.theta + angle,
+            cos: self.cos * c - self.sin * s,
+            sin: self.sin * c + self.cos * s,
+            v: [forward * c + left * s, left * c - forward * s, omega],
+        }
     }
 
     #[inline]
-    fn read(&self, control: [f64; 2], pillars: &[[f64; 2]]) -> Reading {
-        let mut acc = PLAIN.times(self.force(control));
-        let mut touching = false;
-        if !pillars.is_empty() {
-            let contacts = Contacts::find(self, pillars);
-            touching = !contacts.list().is_empty();
-            if contacts.any_active() {
-                acc = contacts.solve(acc, &self.v).0;
-            }
-        }
+    fn read(self, control: [f64; 2], pillars: &[[f64; 2]]) -> Reading {
+        let free = PLAIN.times(self.force(control));
+        let (acc, touching) = if pillars.is_empty() { (free, false) } else { self.feel(free, pillars) };
         Reading {
             heading: [self.cos, self.sin],
             acceleration: [acc[0], acc[1]],
@@ -248,6 +248,15 @@ impl Frame {
             omega: self.v[2],
             touching,
         }
+    }
+
+    /// The acceleration with contact, and whether there is any.
+    #[cold]
+    #[inline(never)]
+    fn feel(self, free: [f64; 3], pillars: &[[f64; 2]]) -> ([f64; 3], bool) {
+        let contacts = Contacts::find(&self, pillars);
+        let acc = if contacts.any_active() { contacts.solve(free, &self.v).0 } else { free };
+        (acc, !contacts.list().is_empty())
     }
 }
 
@@ -282,8 +291,7 @@ mod tests {
         let cube = side.powi(3);
         let mass = sphere + cube;
         let ahead = ARROW_AHEAD * cube / mass;
-        let about_origin =
-            0.4 * sphere * RADIUS * RADIUS + cube * side * side / 6.0 + cube * ARROW_AHEAD * ARROW_AHEAD;
+        let about_origin = 0.4 * sphere * RADIUS * RADIUS + cube * side * side / 6.0 + cube * ARROW_AHEAD * ARROW_AHEAD;
         assert!((mass / MASS - 1.0).abs() < 1e-15);
         assert!((ahead / MASS_AHEAD - 1.0).abs() < 1e-15);
         assert!((about_origin / INERTIA - 1.0).abs() < 1e-15);

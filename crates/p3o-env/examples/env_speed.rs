@@ -1,0 +1,28 @@
+//! Steps per second of every task on one core, under random actions.
+//!
+//! `cargo run --release -p p3o-env --example env_speed [steps]`
+
+use std::time::Instant;
+
+use p3o_env::{Lane, tasks};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+fn main() {
+    let steps: usize = std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(2_000_000);
+    for task in p3o_env::TASKS {
+        let env = tasks::make(task.name, &Default::default()).expect("a listed task exists");
+        let width = env.spec().action.width();
+        let mut lane = Lane::new(env, 1, 0);
+        // Actions are drawn beforehand, so that the clock sees the world alone.
+        let mut rng = ChaCha8Rng::seed_from_u64(2);
+        let actions: Vec<f32> = (0..width * 65_536).map(|_| rng.random_range(-1.0..1.0)).collect();
+        let mut total = 0.0;
+        let start = Instant::now();
+        for action in actions.chunks_exact(width).cycle().take(steps) {
+            total += f64::from(lane.step(action).reward);
+        }
+        let rate = steps as f64 / start.elapsed().as_secs_f64();
+        println!("{:<12} {rate:>12.0} steps/s (mean reward {:+.5})", task.name, total / steps as f64);
+    }
+}

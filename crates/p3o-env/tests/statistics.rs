@@ -1,0 +1,67 @@
+//! A random policy meets what the paper says it meets: hazards above their limit, pillars hardly ever.
+
+use p3o_env::{Env, Lane, Navigation, PointGoal};
+
+use crate::util::{Noise, Visible, reset, step, towards_goal};
+
+/// Mean cost per episode of each kind, and mean return, under noise.
+fn random_policy(make: &dyn Fn() -> Box<dyn Env>, episodes: usize) -> (Vec<f64>, f64) {
+    let mut lane = Lane::new(make(), 1, 0);
+    let mut noise = Noise::new(5);
+    let mut costs = vec![0.0; lane.costs().len()];
+    let mut ret = 0.0;
+    let mut ended = 0;
+    while ended < episodes {
+        if lane.step(&noise.action()).ended() {
+            ended += 1;
+            ret += lane.finished().ret / episodes as f64;
+            for (sum, cost) in costs.iter_mut().zip(&lane.finished().costs) {
+                *sum += cost / episodes as f64;
+            }
+        }
+    }
+    (costs, ret)
+}
+
+fn greedy_policy(world: &mut dyn Visible, episodes: u64) -> (Vec<f64>, f64) {
+    let mut costs = vec![0.0; world.spec().costs.len()];
+    let mut ret = 0.0;
+    for seed in 0..episodes {
+        reset(&mut *world, seed);
+        for _ in 0..1000 {
+            let action = towards_goal(&world.scene());
+            let result = step(&mut *world, action);
+            ret += f64::from(result.outcome.reward) / episodes as f64;
+            for (sum, cost) in costs.iter_mut().zip(&result.costs) {
+                *sum += f64::from(*cost) / episodes as f64;
+            }
+        }
+    }
+    (costs, ret)
+}
+
+#[test]
+fn a_random_navigator_violates_the_hazards_but_not_the_pillars() {
+    let (costs, _) = random_policy(&|| Box::new(Navigation::new()), 100);
+    // Over 1000 episodes: hazards 81 with a standard deviation of 131 per episode, so 13 for this mean; pillars 0.16.
+    assert!((30.0..135.0).contains(&costs[0]), "hazards {}", costs[0]);
+    assert!(costs[1] < 2.0, "pillars {}", costs[1]);
+}
+
+#[test]
+fn a_greedy_navigator_violates_both() {
+    let (costs, ret) = greedy_policy(&mut Navigation::new(), 40);
+    // Over 1000 episodes: hazards 42, pillars 165, return 17.5.
+    assert!(costs[0] > 25.0 && costs[1] > 60.0, "{costs:?}");
+    assert!((12.0..24.0).contains(&ret), "{ret}");
+}
+
+#[test]
+fn point_goal_costs_are_in_the_originals_range() {
+    let (costs, ret) = random_policy(&|| Box::new(PointGoal::default()), 100);
+    // Over 1000 episodes: 40 with a standard deviation of 85 per episode, return -0.1.
+    assert!((8.0..75.0).contains(&costs[0]) && ret.abs() < 1.0, "{costs:?} {ret}");
+    let (costs, ret) = greedy_policy(&mut PointGoal::default(), 40);
+    // Over 1000 episodes: hazards 43, return 19.7.
+    assert!((25.0..65.0).contains(&costs[0]) && (15.0..25.0).contains(&ret), "{costs:?} {ret}");
+}

@@ -1,0 +1,60 @@
+//! Tasks are built by name; a mistake is answered with the alternatives.
+
+use std::collections::BTreeMap;
+
+use p3o_env::{Env, GoalLevel, PointGoal, TASKS, TaskError, tasks};
+
+use crate::util::{bits, reset};
+
+fn options(pairs: &[(&str, f64)]) -> BTreeMap<String, f64> {
+    pairs.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
+}
+
+fn complaint(name: &str, pairs: &[(&str, f64)]) -> TaskError {
+    tasks::make(name, &options(pairs)).err().expect("a mistake")
+}
+
+#[test]
+fn every_listed_task_can_be_built_and_its_defaults_are_allowed() {
+    for task in TASKS {
+        let env = tasks::make(task.name, &BTreeMap::new()).expect("a listed task");
+        assert_eq!(env.spec().name, task.name);
+        for option in task.options {
+            assert!(option.allowed.contains(option.default), "{} {}", task.name, option.name);
+            let given = options(&[(option.name, option.default)]);
+            assert_eq!(tasks::make(task.name, &given).expect("its default").snapshot(), env.snapshot());
+        }
+    }
+}
+
+#[test]
+fn options_reach_the_world() {
+    let mut by_name = tasks::make("PointGoal", &options(&[("level", 2.0)])).expect("level 2");
+    let mut typed = PointGoal::new(GoalLevel::Two);
+    assert_eq!(by_name.spec(), typed.spec());
+    assert_eq!(bits(&reset(&mut *by_name, 1)), bits(&reset(&mut typed, 1)));
+    assert_eq!(tasks::make("PointGoal", &options(&[("level", 0.0)])).expect("level 0").spec().obs_dim, 28);
+}
+
+#[test]
+fn mistakes_name_the_alternatives() {
+    assert_eq!(
+        complaint("PointGaol", &[]).to_string(),
+        "there is no task \"PointGaol\"; the tasks are PointGoal, Navigation"
+    );
+    assert_eq!(
+        complaint("Navigation", &[("level", 1.0)]).to_string(),
+        "Navigation has no option \"level\"; its options are goal_bonus"
+    );
+    assert_eq!(
+        complaint("PointGoal", &[("level", 3.0)]).to_string(),
+        "PointGoal: level = 3 is not allowed; it must be one of 0, 1, 2"
+    );
+    assert_eq!(
+        complaint("PointGoal", &[("goal_bonus", -1.0)]).to_string(),
+        "PointGoal: goal_bonus = -1 is not allowed; it must be a finite number of at least 0"
+    );
+    for value in [f64::NAN, f64::INFINITY] {
+        assert!(matches!(complaint("Navigation", &[("goal_bonus", value)]), TaskError::OutOfRange { .. }));
+    }
+}

@@ -1,0 +1,86 @@
+//! After warming up, an update allocates nothing. A binary of its own: the counting allocator is global.
+
+use p3o_nn::{Activation, Adam, Init, Mlp, Tiles};
+use rand::SeedableRng;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call goes to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::SeqCst);
+        // SAFETY: the caller's promise, passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::SeqCst);
+        // SAFETY: as above.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, p: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::SeqCst);
+        // SAFETY: as above.
+        unsafe { System.realloc(p, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, p: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(p, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+fn count(f: impl FnOnce()) -> usize {
+    let before = ALLOCATIONS.load(Ordering::SeqCst);
+    f();
+    ALLOCATIONS.load(Ordering::SeqCst) - before
+}
+
+#[test]
+fn updates_allocate_nothing_after_warming_up() {
+    const ROWS: usize = 2500;
+    let mut net = Mlp::<f32>::new(&[33, 64, 17, 2], Activation::Tanh);
+    net.init(Init::Glorot, &mut rand_chacha::ChaCha8Rng::seed_from_u64(1));
+    let data: Vec<f32> = (0..ROWS * 33).map(|i| (i * 37 % 101) as f32 / 50.0 - 1.0).collect();
+    let index: Vec<u32> = (0..ROWS as u32).rev().collect();
+    let (mut x, mut small) = (Tiles::new(33), Tiles::new(33));
+    let (mut memory, mut work) = (net.pass_memory(16), net.workspace());
+    let mut adam = Adam::new(net.params().len(), 1e-3);
+    let direction = net.params().to_vec();
+    let mut log_std = ([0.0; 2], Adam::new(2, 1e-3));
+    let (mut out, mut sums) = (vec![0.0; ROWS * 2], vec![0.0; 16]);
+
+    let mut update = || {
+        x.gather(&data, &index);
+        small.gather(&data, &index[..64]);
+        net.pass(&mut memory, &x, &mut sums, |sum, _, y, d| {
+            *sum += y[0];
+            d.copy_from_slice(y);
+        });
+        net.step(&mut adam, memory.gradient());
+        net.pass(&mut memory, &small, &mut [0.0], |_, _, y, d| d.copy_from_slice(y));
+        net.step(&mut adam, memory.gradient());
+        log_std.1.step_few(&mut log_std.0, &[0.1, -0.1]);
+        net.tangent_pass(&mut memory, &x, &direction, &mut sums, |_, _, _, t, d| d.copy_from_slice(t));
+        net.evaluate(&mut memory, &x, &mut out);
+        net.infer(&mut work, &data[..33 * 16], &mut out[..32]);
+    };
+
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    // Entering the pool may allocate; what counts is the work inside it.
+    let (sanity, allocations) = pool.install(|| {
+        let sanity = count(|| drop(std::hint::black_box(vec![0u8; 100])));
+        (0..3).for_each(|_| update());
+        (sanity, count(|| (0..20).for_each(|_| update())))
+    });
+    assert_eq!(sanity, 1, "the counter does not count");
+    assert_eq!(allocations, 0);
+}

@@ -1,0 +1,238 @@
+//! Gaussian and categorical policies: worked numbers, gradients, divergences, draws, and extreme logits.
+
+use super::support::*;
+use p3o_nn::{categorical, gaussian};
+use rand::rand_core::TryRng;
+use std::convert::Infallible;
+use std::f64::consts::LN_2;
+
+/// Asserts that `analytic` is the derivative of `f` at `at`, to 1e-6 of each entry or of a thousandth of the largest.
+fn check_derivative(what: &str, at: &[f64], analytic: &[f64], f: impl Fn(&[f64]) -> f64) {
+    let scale = 1e-3 * analytic.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
+    for k in 0..at.len() {
+        let moved = |step: f64| {
+            let mut at = at.to_vec();
+            at[k] += step;
+            f(&at)
+        };
+        let expected = central_difference(moved, 1e-3);
+        let error = relative_error(analytic[k], expected, scale);
+        assert!(error <= 1e-6, "{what}[{k}]: {} is not {expected}, error {error:e}", analytic[k]);
+    }
+}
+
+fn close(a: f64, b: f64) {
+    assert!((a - b).abs() < 1e-14, "{a} is not {b}");
+}
+
+const MEAN: [f64; 3] = [0.3, -1.2, 2.0];
+const LOG_STD: [f64; 3] = [-0.5, 0.4, -1.1];
+const OLD_MEAN: [f64; 3] = [0.1, -0.9, 2.2];
+const OLD_LOG_STD: [f64; 3] = [-0.3, 0.1, -1.0];
+const ACTION: [f64; 3] = [0.7, -2.0, 1.8];
+const WEIGHT: f64 = -1.7;
+
+/// Dimension one: mean 0.5, deviation 2, action 1.5, so z = 0.5; dimension two: mean -1, deviation 1, action 0, z = 1.
+/// log pi = -(0.125 + ln 2 + 0.918938533204673) - (0.5 + 0 + 0.918938533204673) = -3.156024246969291
+/// entropy = 2 * (0.5 + 0.918938533204673) + ln 2 = 3.531024246969291
+#[test]
+fn gaussian_worked_by_hand() {
+    let log_std = [LN_2, 0.0];
+    close(gaussian::log_prob(&[0.5, -1.0], &log_std, &[1.5, 0.0]), -3.156_024_246_969_291);
+    close(gaussian::entropy(&log_std), 3.531_024_246_969_291);
+}
+
+/// N(1, 1) against N(0, 4): ln 2 + (1 + 1) / 8 - 1/2 = 0.443147180559945; the other way round
+/// -ln 2 + (4 + 1) / 2 - 1/2 = 1.306852819440055.
+#[test]
+fn gaussian_kl_worked_by_hand() {
+    close(gaussian::kl(&[1.0], &[0.0], &[0.0], &[LN_2]), 0.443_147_180_559_945_3);
+    close(gaussian::kl(&[0.0], &[LN_2], &[1.0], &[0.0]), 1.306_852_819_440_054_7);
+    assert_eq!(gaussian::kl(&MEAN, &LOG_STD, &MEAN, &LOG_STD), 0.0);
+}
+
+#[test]
+fn gaussian_gradients() {
+    // They add to what is there, here one.
+    let (mut d_mean, mut d_log_std) = ([1.0; 3], [1.0; 3]);
+    gaussian::log_prob_grad(&MEAN, &LOG_STD, &ACTION, WEIGHT, &mut d_mean, &mut d_log_std);
+    let added = |d: [f64; 3]| d.map(|d| d - 1.0);
+    check_derivative("mean", &MEAN, &added(d_mean), |m| WEIGHT * gaussian::log_prob(m, &LOG_STD, &ACTION));
+    check_derivative("log_std", &LOG_STD, &added(d_log_std), |s| WEIGHT * gaussian::log_prob(&MEAN, s, &ACTION));
+
+    let (mut d_mean, mut d_log_std) = ([1.0; 3], [1.0; 3]);
+    gaussian::kl_grad(&MEAN, &LOG_STD, &OLD_MEAN, &OLD_LOG_STD, WEIGHT, &mut d_mean, &mut d_log_std);
+    let kl = |m: &[f64], s: &[f64]| WEIGHT * gaussian::kl(m, s, &OLD_MEAN, &OLD_LOG_STD);
+    check_derivative("kl, mean", &MEAN, &added(d_mean), |m| kl(m, &LOG_STD));
+    check_derivative("kl, log_std", &LOG_STD, &added(d_log_std), |s| kl(&MEAN, s));
+
+    check_derivative("entropy", &LOG_STD, &[1.0; 3], gaussian::entropy);
+}
+
+/// Over 100,000 draws the mean is off by sigma / sqrt(n) and the variance by sigma^2 sqrt(2 / n), in the mean square;
+/// the divergence is the mean of log pi - log pi_old, the entropy that of -log pi. All within four standard errors.
+#[test]
+fn gaussian_draws() {
+    let (n, mut rng) = (100_000, rng(1));
+    let mut action = [0.0; 3];
+    let (mut sum, mut squares) = ([0.0; 3], [0.0; 3]);
+    let (mut kl, mut entropy) = (Mean::default(), Mean::default());
+    for _ in 0..n {
+        gaussian::sample(&MEAN, &LOG_STD, &mut action, &mut rng);
+        let log_prob = gaussian::log_prob(&MEAN, &LOG_STD, &action);
+        kl.add(log_prob - gaussian::log_prob(&OLD_MEAN, &OLD_LOG_STD, &action));
+        entropy.add(-log_prob);
+        for i in 0..3 {
+            sum[i] += action[i];
+            squares[i] += (action[i] - MEAN[i]).powi(2);
+        }
+    }
+    let n = f64::from(n);
+    for i in 0..3 {
+        let variance = (2.0 * LOG_STD[i]).exp();
+        let mean_off = (sum[i] / n - MEAN[i]) / (variance / n).sqrt();
+        let variance_off = (squares[i] / n - variance) / (variance * (2.0 / n).sqrt());
+        assert!(mean_off.abs() < 4.0 && variance_off.abs() < 4.0, "[{i}]: off by {mean_off}, {variance_off}");
+    }
+    kl.check(gaussian::kl(&MEAN, &LOG_STD, &OLD_MEAN, &OLD_LOG_STD));
+    entropy.check(gaussian::entropy(&LOG_STD));
+}
+
+#[derive(Default)]
+struct Mean {
+    n: f64,
+    sum: f64,
+    squares: f64,
+}
+
+impl Mean {
+    fn add(&mut self, x: f64) {
+        self.n += 1.0;
+        self.sum += x;
+        self.squares += x * x;
+    }
+
+    /// Asserts that `expected` is within four standard errors.
+    fn check(&self, expected: f64) {
+        let mean = self.sum / self.n;
+        let error = ((self.squares / self.n - mean * mean) / self.n).sqrt();
+        assert!((mean - expected).abs() < 4.0 * error, "{expected} is not {mean} +- {error}");
+    }
+}
+
+const LOGITS: [f64; 5] = [0.3, -1.2, 2.0, 0.0, 0.9];
+const OLD_LOGITS: [f64; 5] = [0.1, -0.7, 1.5, 0.4, 1.1];
+
+/// exp of the logits is 1, 2, 5, of sum 8: p = 1/8, 1/4, 5/8.
+/// log pi(1) = ln 1/4 = -1.386294361119891
+/// entropy = ln(8) / 8 + ln(4) / 4 + 5/8 ln(8/5) = 0.259930193 + 0.346573590 + 0.293752268 = 0.900256051268537
+/// KL from three equal choices: ln 3 - entropy = 0.198356237399573
+#[test]
+fn categorical_worked_by_hand() {
+    let logits = [0.0, LN_2, 5f64.ln()];
+    close(categorical::log_prob(&logits, 1), -1.386_294_361_119_890_6);
+    close(categorical::entropy(&logits), 0.900_256_051_268_536_8);
+    close(categorical::kl(&logits, &[7.0; 3]), 0.198_356_237_399_573);
+    assert_eq!(categorical::mode(&logits), 2);
+    assert_eq!(categorical::mode(&[1.0, 3.0, 3.0]), 1);
+    assert_eq!(categorical::kl(&LOGITS, &LOGITS), 0.0);
+}
+
+/// Against sums over probabilities, and the same for logits that are all moved by a constant.
+#[test]
+fn categorical_kl_is_the_sum() {
+    let probabilities = |logits: &[f64; 5]| {
+        let total: f64 = logits.iter().map(|x| x.exp()).sum();
+        logits.map(|x| x.exp() / total)
+    };
+    let (p, q) = (probabilities(&LOGITS), probabilities(&OLD_LOGITS));
+    let expected: f64 = p.iter().zip(&q).map(|(p, q)| p * (p / q).ln()).sum();
+    close(categorical::kl(&LOGITS, &OLD_LOGITS), expected);
+    close(categorical::kl(&LOGITS.map(|x| x + 3.0), &OLD_LOGITS.map(|x| x - 2.0)), expected);
+    close((0..5).map(|i| categorical::log_prob(&LOGITS, i).exp()).sum(), 1.0);
+}
+
+#[test]
+fn categorical_gradients() {
+    // They add to what is there, here one.
+    let added = |d: [f64; 5]| d.map(|d| d - 1.0);
+    for choice in 0..5 {
+        let mut d = [1.0; 5];
+        categorical::log_prob_grad(&LOGITS, choice, WEIGHT, &mut d);
+        check_derivative("log_prob", &LOGITS, &added(d), |x| WEIGHT * categorical::log_prob(x, choice));
+    }
+    let mut d = [1.0; 5];
+    categorical::entropy_grad(&LOGITS, WEIGHT, &mut d);
+    check_derivative("entropy", &LOGITS, &added(d), |x| WEIGHT * categorical::entropy(x));
+    let mut d = [1.0; 5];
+    categorical::kl_grad(&LOGITS, &OLD_LOGITS, WEIGHT, &mut d);
+    check_derivative("kl", &LOGITS, &added(d), |x| WEIGHT * categorical::kl(x, &OLD_LOGITS));
+}
+
+/// Pearson's statistic of the counts has four degrees of freedom: above 18.5 once in a thousand seeds.
+#[test]
+fn categorical_draws() {
+    let (n, mut rng) = (100_000, rng(1));
+    let mut counts = [0.0; 5];
+    for _ in 0..n {
+        counts[categorical::sample(&LOGITS, &mut rng)] += 1.0;
+    }
+    let statistic: f64 = (0..5)
+        .map(|i| {
+            let expected = f64::from(n) * categorical::log_prob(&LOGITS, i).exp();
+            (counts[i] - expected).powi(2) / expected
+        })
+        .sum();
+    assert!(statistic < 18.5, "{statistic}: {counts:?}");
+}
+
+#[test]
+fn extreme_logits_stay_finite() {
+    let logits = [1e4f32, -1e4, 0.0, 1e4];
+    let old = [-1e4f32, 1e4, 1e4, 0.0];
+    let ln_2 = LN_2 as f32;
+    for (choice, expected) in [(0, -ln_2), (1, -2e4), (2, -1e4), (3, -ln_2)] {
+        let found = categorical::log_prob(&logits, choice);
+        // An ulp of 1e4 is 0.001, and the sum of exponentials is known no better than that.
+        assert!((found - expected).abs() <= 1e-3, "{found} is not {expected}");
+    }
+    assert!((categorical::entropy(&logits) - ln_2).abs() <= 1e-3);
+    // Half on a choice that is 2e4 below, half on one that is 1e4 below.
+    assert!((categorical::kl(&logits, &old) - 1.5e4).abs() <= 1.0);
+    let mut d = [0.0; 4];
+    categorical::log_prob_grad(&logits, 1, 1.0, &mut d);
+    categorical::entropy_grad(&logits, 1.0, &mut d);
+    categorical::kl_grad(&logits, &old, 1.0, &mut d);
+    assert!(d.iter().all(|d| d.is_finite()), "{d:?}");
+    let mut rng = rng(1);
+    assert!((0..1000).all(|_| [0, 3].contains(&categorical::sample(&logits, &mut rng))));
+}
+
+/// Always the largest number below one.
+struct Highest;
+
+impl TryRng for Highest {
+    type Error = Infallible;
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        Ok(u32::MAX)
+    }
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        Ok(u64::MAX)
+    }
+    fn try_fill_bytes(&mut self, dst: &mut [u8]) -> Result<(), Infallible> {
+        dst.fill(u8::MAX);
+        Ok(())
+    }
+}
+
+/// The probabilities add up to one only to rounding; what is left over must not go to a choice that has none.
+#[test]
+fn impossible_choices_are_never_drawn() {
+    let mut rng = rng(1);
+    for _ in 0..100 {
+        let mut logits: Vec<f32> = uniform(5, &mut rng);
+        logits.push(-1e4);
+        let choice = categorical::sample(&logits, &mut Highest);
+        assert!(choice < 5, "drew a choice of probability zero from {logits:?}");
+    }
+}

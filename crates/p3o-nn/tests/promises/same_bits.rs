@@ -1,0 +1,115 @@
+//! The same bits for any number of threads, any set of instructions and any neighbours.
+
+use super::support::*;
+use p3o_nn::{Activation, Adam, Isa, Mlp, Tiles};
+
+fn bits_of_loss(sum: &mut f32, first: usize, y: &[f32], d: &mut [f32]) {
+    for (i, (d, y)) in d.iter_mut().zip(y).enumerate() {
+        *d = y - 0.01 * ((first + i) % 50) as f32;
+        *sum += *d * *d;
+    }
+}
+
+/// Everything a batch can be put through: outputs, gradient, sums of the loss, and the same in forward mode.
+fn all_results(net: &Mlp<f32>, x: &Tiles<f32>) -> Vec<(&'static str, Vec<u32>)> {
+    let mut memory = net.pass_memory(x.chunks());
+    let mut sums = vec![0.0; x.chunks()];
+    net.pass(&mut memory, x, &mut sums, bits_of_loss);
+    let gradient = memory.gradient().to_vec();
+    let mut tangent_sums = vec![0.0; x.chunks()];
+    let direction = random_direction(net, 3);
+    net.tangent_pass(&mut memory, x, &direction, &mut tangent_sums, |sum, first, _, t, d| {
+        bits_of_loss(sum, first, t, d);
+    });
+    let mut d_input = vec![0.0; x.rows() * net.inputs()];
+    let outputs = evaluate(net, x);
+    net.input_gradient(x, &outputs, &mut d_input);
+    vec![
+        ("outputs", bits(&outputs)),
+        ("gradient", bits(&gradient)),
+        ("sums", bits(&sums)),
+        ("forward-mode gradient", bits(memory.gradient())),
+        ("forward-mode sums", bits(&tangent_sums)),
+        ("input gradient", bits(&d_input)),
+    ]
+}
+
+#[test]
+fn one_two_and_three_threads() {
+    let net = random_net::<f32>(&[33, 70, 17, 5], Activation::Tanh, 1);
+    for rows in [121, 500, 2500] {
+        let x = tiles(33, &uniform(rows * 33, &mut rng(2)));
+        let on = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let expected = on(1).install(|| all_results(&net, &x));
+        for threads in [2, 3] {
+            let pool = on(threads);
+            for _ in 0..3 {
+                assert!(pool.install(|| all_results(&net, &x)) == expected, "{rows} rows on {threads} threads");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_instruction_set() {
+    for activation in ACTIVATIONS {
+        for (sizes, rows) in [(&[17, 33, 20, 3][..], 130), (&[5, 64, 5, 70, 40], 23), (&[33, 2], 121)] {
+            let x = tiles(sizes[0], &uniform(rows * sizes[0], &mut rng(2)));
+            let run = |isa| {
+                let mut net = Mlp::<f32>::on(isa, sizes, activation);
+                randomize(&mut net, 1);
+                let mut results = all_results(&net, &x);
+                let mut adam = Adam::new(net.params().len(), 3e-3);
+                let mut memory = net.pass_memory(x.chunks());
+                for _ in 0..4 {
+                    net.pass(&mut memory, &x, &mut vec![0.0; x.chunks()], bits_of_loss);
+                    net.step(&mut adam, memory.gradient());
+                }
+                results.push(("parameters after four steps", bits(net.params())));
+                results.push(("moments after four steps", bits(&[adam.state().0, adam.state().1].concat())));
+                results
+            };
+            let expected = run(Isa::Scalar);
+            for &isa in Isa::available() {
+                for ((what, found), (_, expected)) in run(isa).iter().zip(&expected) {
+                    assert!(found == expected, "{what} of {sizes:?} {activation:?}: {isa:?} is not Scalar");
+                }
+            }
+        }
+    }
+}
+
+/// A row's outputs are the same alone, in a full tile and in a batch, whichever register tile it falls into.
+#[test]
+fn a_row_does_not_depend_on_its_neighbours() {
+    for &isa in Isa::available() {
+        let (rows, inputs) = (if isa == Isa::Scalar { 127 } else { 2500 }, 33);
+        let mut net = Mlp::<f32>::on(isa, &[inputs, 70, 17, 5], Activation::Tanh);
+        randomize(&mut net, 1);
+        let x: Vec<f32> = uniform(rows * inputs, &mut rng(2));
+        let batch = evaluate(&net, &tiles(inputs, &x));
+        let mut work = net.workspace();
+        for (r, (x, y)) in x.chunks_exact(inputs).zip(batch.chunks_exact(5)).enumerate() {
+            let mut alone = [0.0; 5];
+            net.infer(&mut work, x, &mut alone);
+            assert_eq!(bits(&alone), bits(y), "row {r} on {isa:?}");
+        }
+        let mut some = [0.0; 5 * 119];
+        net.infer(&mut work, &x[3 * inputs..122 * inputs], &mut some);
+        assert_eq!(bits(&some), bits(&batch[3 * 5..122 * 5]), "119 rows on {isa:?}");
+    }
+}
+
+/// `gather` picks the rows that `fill` would be given, also where a row occurs twice and after a larger batch.
+#[test]
+fn gathered_rows_are_the_rows_themselves() {
+    let net = random_net::<f32>(&[33, 17, 5], Activation::Tanh, 1);
+    let x: Vec<f32> = uniform(500 * 33, &mut rng(2));
+    let mut gathered = tiles(33, &x);
+    let all = evaluate(&net, &gathered);
+    let index: Vec<u32> = (0..130).map(|i| i * 7 % 90 * 5).collect();
+    gathered.gather(&x, &index);
+    assert_eq!((gathered.rows(), gathered.count(), gathered.chunks()), (130, 2, 2));
+    let expected: Vec<f32> = index.iter().flat_map(|&i| all[i as usize * 5..][..5].to_vec()).collect();
+    assert_eq!(bits(&evaluate(&net, &gathered)), bits(&expected));
+}

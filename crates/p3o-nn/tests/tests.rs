@@ -1,0 +1,14 @@
+//! What the engine promises, one module each.
+
+mod promises {
+    mod adam;
+    mod gradients;
+    mod heads;
+    mod init;
+    mod nan;
+    mod precision;
+    mod same_bits;
+    mod support;
+    mod tangents;
+    mod tanh;
+}

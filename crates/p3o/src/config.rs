@@ -1,0 +1,376 @@
+//! Everything that decides a run's numbers, in one value that is valid once it exists.
+//!
+//! A [`Config`] starts from a preset, takes single changes by [`Config::set`], and is checked as a whole by
+//! [`Config::check`]. Written as TOML it is complete: loading it gives the same run.
+
+use crate::error::{ConfigError, suggest};
+use p3o_env::EnvSpec;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The algorithms by name.
+pub const ALGORITHMS: &[(&str, &str)] = &[
+    ("p3o", "Penalized Proximal Policy Optimization: keeps every cost under its limit"),
+    ("ppo", "Proximal Policy Optimization: ignores the costs (P3O without constraints)"),
+];
+
+/// The presets by name.
+pub const PRESETS: &[(&str, &str)] = &[
+    ("quick", "minutes on two cores: 64x64 networks, batches of 20,000"),
+    ("paper", "the paper's tables: 256x256 networks, batches of 30,000, 80 passes, 10^7 steps"),
+];
+
+/// All settings of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Which world.
+    pub task: String,
+    /// The preset that the other values started from.
+    pub preset: String,
+    /// Decides every random number of the run.
+    pub seed: u64,
+    /// Environment steps to train for; rounded up to whole batches.
+    pub steps: u64,
+    /// Options of the task.
+    pub env: BTreeMap<String, f64>,
+    /// Limit on each cost, summed over an episode; a cost without one is measured but not constrained.
+    pub limits: BTreeMap<String, f64>,
+    /// How experience is gathered.
+    pub rollout: Rollout,
+    /// The networks.
+    pub net: Net,
+    /// The policy's update.
+    pub algo: Algo,
+    /// The critics' update.
+    pub critic: Critic,
+    /// The run's folder.
+    pub run: Run,
+}
+
+/// How experience is gathered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rollout {
+    /// Environments side by side.
+    pub envs: usize,
+    /// Steps per update over all of them.
+    pub batch: usize,
+    /// Discount of reward and costs.
+    pub gamma: f64,
+    /// Lambda of the generalised advantage estimate.
+    pub lambda: f64,
+    /// Whether observations are brought to zero mean and unit deviation by running statistics.
+    pub normalize_obs: bool,
+}
+
+/// The networks: an actor and one critic per signal, alike but for their outputs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Net {
+    /// Widths of the hidden layers.
+    pub hidden: Vec<usize>,
+    /// Function between layers: tanh, relu or identity.
+    pub activation: String,
+    /// First weights: orthogonal, or glorot as in the code base of the paper.
+    pub init: String,
+    /// First logarithm of the policy's deviation.
+    pub log_std: f64,
+}
+
+/// The policy's update.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Algo {
+    /// p3o or ppo.
+    pub name: String,
+    /// Step size of Adam.
+    pub learning_rate: f64,
+    /// Passes over the batch at most.
+    pub passes: usize,
+    /// Rows of a mini-batch; 0 takes the whole batch at once.
+    pub minibatch: usize,
+    /// Epsilon of the clipped ratio.
+    pub clip: f64,
+    /// Mean KL from the old policy at which the passes end.
+    pub target_kl: f64,
+    /// The passes end at this multiple of `target_kl`.
+    pub kl_slack: f64,
+    /// Weight of the entropy bonus.
+    pub entropy: f64,
+    /// Penalty factor; the first one of every update where the schedule is adaptive.
+    pub kappa: f64,
+    /// fixed, or adaptive: kappa grows with every pass.
+    pub kappa_schedule: String,
+    /// Factor by which an adaptive kappa grows.
+    pub kappa_growth: f64,
+    /// Where an adaptive kappa stops growing.
+    pub kappa_max: f64,
+    /// How far the episode cost is over its limit, in units of the cost advantage: per_step, discounted or paper.
+    pub offset: String,
+    /// What is standardised: whole (the constraint, offset included), whole_mean (and the advantage's mean kept),
+    /// advantage (leaving the offset as it is) or none.
+    pub cost_scale: String,
+    /// Share of each limit held back as a safety margin.
+    pub margin: f64,
+}
+
+/// The critics' update.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Critic {
+    /// Step size of Adam.
+    pub learning_rate: f64,
+    /// Passes over the batch.
+    pub passes: usize,
+    /// Rows of a mini-batch; 0 takes the whole batch at once.
+    pub minibatch: usize,
+}
+
+/// The run's folder.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// Updates between two checkpoints.
+    pub checkpoint_every: u64,
+}
+
+impl Config {
+    /// A preset for a world. Costs get the limits that the task proposes.
+    pub fn preset(name: &str, algo: &str, spec: &EnvSpec) -> Result<Config, ConfigError> {
+        known("algorithm", algo, ALGORITHMS.iter().map(|a| a.0))?;
+        known("preset", name, PRESETS.iter().map(|p| p.0))?;
+        let limits = spec.costs.iter().map(|c| (c.name.clone(), c.limit)).collect();
+        let mut config = Config {
+            task: spec.name.clone(),
+            preset: name.to_string(),
+            seed: 0,
+            steps: 2_000_000,
+            env: BTreeMap::new(),
+            limits,
+            rollout: Rollout { envs: 20, batch: 20_000, gamma: 0.99, lambda: 0.97, normalize_obs: false },
+            net: Net {
+                hidden: vec![64, 64],
+                activation: "tanh".into(),
+                init: "orthogonal".into(),
+                log_std: -0.5,
+            },
+            algo: Algo {
+                name: algo.to_string(),
+                learning_rate: 3e-4,
+                passes: 40,
+                minibatch: 0,
+                clip: 0.2,
+                target_kl: 0.01,
+                kl_slack: 1.0,
+                entropy: 0.0,
+                kappa: 20.0,
+                kappa_schedule: "fixed".into(),
+                kappa_growth: 1.05,
+                kappa_max: 40.0,
+                offset: "per_step".into(),
+                cost_scale: "whole".into(),
+                margin: 0.0,
+            },
+            critic: Critic { learning_rate: 1e-3, passes: 40, minibatch: 0 },
+            run: Run { checkpoint_every: 10 },
+        };
+        if name == "paper" {
+            config.steps = 10_000_000;
+            config.rollout.envs = 30;
+            config.rollout.batch = 30 * spec.horizon;
+            config.net.hidden = vec![256, 256];
+            config.net.init = "glorot".into();
+            config.algo.passes = 80;
+            config.critic.passes = 80;
+            config.algo.offset = "paper".into();
+            config.algo.cost_scale = "advantage".into();
+        }
+        Ok(config)
+    }
+
+    /// Changes one value: `algo.kappa=10`, `net.hidden=[128,128]`, `env.level=2`.
+    pub fn set(&mut self, assignment: &str) -> Result<(), ConfigError> {
+        let (key, text) = assignment
+            .split_once('=')
+            .ok_or_else(|| ConfigError::new(format!("`{assignment}` is not of the form key=value")))?;
+        let (key, text) = (key.trim(), text.trim());
+        let mut table = toml::Table::try_from(&*self).expect("a configuration is always representable");
+        let slot = find(&mut table, key)?;
+        let value = parse(key, text, slot.as_ref())?;
+        insert(&mut table, key, value);
+        *self = table.try_into().map_err(|e: toml::de::Error| ConfigError::new(format!("{key}: {}", e.message())))?;
+        Ok(())
+    }
+
+    /// Reads a complete configuration.
+    pub fn from_toml(text: &str) -> Result<Config, ConfigError> {
+        toml::from_str(text).map_err(|e| {
+            let line = e.span().map_or(0, |s| text[..s.start].matches('\n').count() + 1);
+            let message = e.message();
+            // serde says: unknown field `kapa`, expected one of `name`, ...
+            let mut quoted = message.split('`').skip(1).step_by(2);
+            let hint = match (message.starts_with("unknown field"), quoted.next()) {
+                (true, Some(wrong)) => suggest(wrong, quoted),
+                _ => String::new(),
+            };
+            let what = if hint.is_empty() { message.to_string() } else { message.split(',').next().unwrap().to_string() };
+            ConfigError::new(format!("line {line}: {what}{hint}"))
+        })
+    }
+
+    /// Writes it all, as [`Config::from_toml`] reads it.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("a configuration is always representable")
+    }
+
+    /// Whether every value makes sense, alone and together with the world.
+    pub fn check(&self, spec: &EnvSpec) -> Result<(), ConfigError> {
+        known("algorithm", &self.algo.name, ALGORITHMS.iter().map(|a| a.0))?;
+        known("activation", &self.net.activation, ["tanh", "relu", "identity"])?;
+        known("initialisation", &self.net.init, ["orthogonal", "glorot"])?;
+        known("kappa schedule", &self.algo.kappa_schedule, ["fixed", "adaptive"])?;
+        known("offset", &self.algo.offset, ["per_step", "discounted", "paper"])?;
+        known("cost scale", &self.algo.cost_scale, ["whole", "whole_mean", "advantage", "none"])?;
+        for (name, limit) in &self.limits {
+            let costs = spec.costs.iter().map(|c| c.name.as_str());
+            if spec.costs.is_empty() {
+                return Err(ConfigError::new(format!("{} has no costs, so it cannot limit `{name}`", spec.name)));
+            }
+            known("cost", name, costs)?;
+            range(&format!("limit of {name}"), *limit, 0.0, f64::INFINITY)?;
+        }
+        let (r, a, c) = (&self.rollout, &self.algo, &self.critic);
+        range("steps", self.steps as f64, 1.0, f64::INFINITY)?;
+        range("rollout.envs", r.envs as f64, 1.0, 65_536.0)?;
+        range("rollout.batch", r.batch as f64, 2.0, 1e8)?;
+        range("rollout.gamma", r.gamma, 0.0, 0.999_999)?;
+        range("rollout.lambda", r.lambda, 0.0, 1.0)?;
+        range("net.log_std", self.net.log_std, -20.0, 5.0)?;
+        range("algo.learning_rate", a.learning_rate, 0.0, 1.0)?;
+        range("algo.passes", a.passes as f64, 1.0, 1e6)?;
+        range("algo.clip", a.clip, 1e-9, 1.0)?;
+        range("algo.target_kl", a.target_kl, 0.0, f64::MAX)?;
+        range("algo.kl_slack", a.kl_slack, 1e-9, 1e9)?;
+        range("algo.entropy", a.entropy, 0.0, 1e6)?;
+        range("algo.kappa", a.kappa, 0.0, 1e12)?;
+        range("algo.kappa_growth", a.kappa_growth, 1.0, 1e6)?;
+        range("algo.kappa_max", a.kappa_max, 0.0, 1e12)?;
+        range("algo.margin", a.margin, 0.0, 1.0)?;
+        range("critic.learning_rate", c.learning_rate, 0.0, 1.0)?;
+        range("critic.passes", c.passes as f64, 0.0, 1e6)?;
+        range("run.checkpoint_every", self.run.checkpoint_every as f64, 1.0, f64::INFINITY)?;
+        if r.batch < r.envs || !r.batch.is_multiple_of(r.envs) {
+            return Err(ConfigError::new(format!(
+                "rollout.batch ({}) must be a multiple of rollout.envs ({})",
+                r.batch, r.envs
+            )));
+        }
+        if self.net.hidden.iter().any(|&n| n == 0 || n > 65_536) {
+            return Err(ConfigError::new("net.hidden needs widths between 1 and 65536".to_string()));
+        }
+        Ok(())
+    }
+
+    /// Updates that make up the run.
+    pub fn updates(&self) -> u64 {
+        self.steps.div_ceil(self.rollout.batch as u64)
+    }
+}
+
+/// The value at a dotted key; none for a key that may be added (a limit or a task option).
+fn find(table: &mut toml::Table, key: &str) -> Result<Option<toml::Value>, ConfigError> {
+    let mut here: &toml::Table = table;
+    let parts: Vec<&str> = key.split('.').collect();
+    for (i, part) in parts.iter().enumerate() {
+        let last = i + 1 == parts.len();
+        match here.get(*part) {
+            Some(toml::Value::Table(inner)) if !last => here = inner,
+            Some(toml::Value::Table(_)) => {
+                return Err(ConfigError::new(format!("`{key}` is a group of settings, not one")));
+            }
+            Some(value) if last => return Ok(Some(value.clone())),
+            None if last && (parts[0] == "limits" || parts[0] == "env") && i == 1 => return Ok(None),
+            _ => {
+                let prefix = if i == 0 { String::new() } else { format!("{}.", parts[..i].join(".")) };
+                let names: Vec<String> = here.keys().map(|k| format!("{prefix}{k}")).collect();
+                let near = suggest(key, names.iter().map(String::as_str));
+                // A name that stands in some group is likelier meant than a similar one here.
+                let home = homes(table, parts[parts.len() - 1]);
+                let hint = if home.is_empty() { near } else { format!("; did you mean `{home}`?") };
+                return Err(ConfigError::new(format!("there is no setting `{key}`{hint}")));
+            }
+        }
+    }
+    unreachable!("the last part always returns")
+}
+
+/// The full key of a setting called `name` in some group.
+fn homes(table: &toml::Table, name: &str) -> String {
+    table
+        .iter()
+        .filter_map(|(group, value)| value.as_table().filter(|t| t.contains_key(name)).map(|_| format!("{group}.{name}")))
+        .next()
+        .unwrap_or_default()
+}
+
+/// Reads a value of the kind that stands there already.
+fn parse(key: &str, text: &str, like: Option<&toml::Value>) -> Result<toml::Value, ConfigError> {
+    let wrong = |kind: &str| ConfigError::new(format!("{key} takes {kind}, not `{text}`"));
+    Ok(match like {
+        Some(toml::Value::Integer(_)) => toml::Value::Integer(count(text).ok_or_else(|| wrong("a whole number"))?),
+        Some(toml::Value::Boolean(_)) => toml::Value::Boolean(text.parse().map_err(|_| wrong("true or false"))?),
+        Some(toml::Value::String(_)) => toml::Value::String(text.trim_matches('"').to_string()),
+        Some(toml::Value::Array(_)) => {
+            let inner = text.trim_start_matches('[').trim_end_matches(']');
+            let items = inner.split(',').filter(|s| !s.trim().is_empty());
+            let items: Option<Vec<toml::Value>> = items.map(|s| count(s.trim()).map(toml::Value::Integer)).collect();
+            toml::Value::Array(items.ok_or_else(|| wrong("whole numbers such as [64,64]"))?)
+        }
+        _ => {
+            let number: f64 = text.parse().map_err(|_| wrong("a number"))?;
+            if !number.is_finite() {
+                return Err(wrong("a finite number"));
+            }
+            toml::Value::Float(number)
+        }
+    })
+}
+
+/// A whole number, also written as 2e6.
+pub fn count(text: &str) -> Option<i64> {
+    if let Ok(n) = text.replace('_', "").parse::<i64>() {
+        return (n >= 0).then_some(n);
+    }
+    let x: f64 = text.parse().ok()?;
+    (x >= 0.0 && x.fract() == 0.0 && x < 9e15).then_some(x as i64)
+}
+
+fn insert(table: &mut toml::Table, key: &str, value: toml::Value) {
+    match key.split_once('.') {
+        Some((group, rest)) => {
+            let inner = table.get_mut(group).and_then(toml::Value::as_table_mut).expect("find has walked here");
+            insert(inner, rest, value);
+        }
+        None => {
+            table.insert(key.to_string(), value);
+        }
+    }
+}
+
+fn known<'a>(kind: &str, name: &str, names: impl IntoIterator<Item = &'a str> + Clone) -> Result<(), ConfigError> {
+    if names.clone().into_iter().any(|n| n == name) {
+        return Ok(());
+    }
+    let list: Vec<&str> = names.clone().into_iter().collect();
+    let hint = suggest(name, names.into_iter());
+    Err(ConfigError::new(format!("unknown {kind} `{name}`{hint} (there is: {})", list.join(", "))))
+}
+
+fn range(name: &str, value: f64, low: f64, high: f64) -> Result<(), ConfigError> {
+    if value.is_finite() && value >= low && value <= high {
+        return Ok(());
+    }
+    let bounds = if high > 1e9 { format!("at least {low}") } else { format!("between {low} and {high}") };
+    Err(ConfigError::new(format!("{name} must be {bounds} and finite, not {value}")))
+}

@@ -1,0 +1,121 @@
+//! A critic per signal: V(s) fitted to the discounted sum of what follows.
+
+use crate::config::{Critic as Settings, Net};
+use crate::policy::{network, norm};
+use p3o_nn::{Adam, Mlp, PassMemory, Tiles};
+use rand::{Rng, RngExt};
+use rand_chacha::ChaCha8Rng;
+
+/// The value of one signal.
+pub struct Critic {
+    /// From observation to value.
+    pub net: Mlp<f32>,
+    /// Its optimiser.
+    pub adam: Adam<f32>,
+}
+
+/// Memory for fitting a critic.
+pub struct CriticMemory {
+    net: PassMemory<f32>,
+    sums: Vec<f64>,
+    order: Vec<u32>,
+    picked: Tiles<f32>,
+}
+
+impl Critic {
+    /// A fresh critic.
+    pub fn new(net: &Net, obs_dim: usize, learning_rate: f64, rng: &mut ChaCha8Rng) -> Self {
+        let mlp = network(net, obs_dim, 1, 1.0, rng);
+        Critic { adam: Adam::new(mlp.params().len(), learning_rate), net: mlp }
+    }
+
+    /// Memory for batches of up to `chunks` parts.
+    pub fn memory(&self, chunks: usize) -> CriticMemory {
+        CriticMemory {
+            net: self.net.pass_memory(chunks),
+            sums: vec![0.0; chunks.max(1)],
+            order: Vec::new(),
+            picked: Tiles::new(self.net.inputs()),
+        }
+    }
+
+    /// Values of a whole batch.
+    pub fn evaluate(&self, memory: &mut CriticMemory, x: &Tiles<f32>, out: &mut [f32]) {
+        self.net.evaluate(&mut memory.net, x, out);
+    }
+
+    /// Minimises mean (V(s) - target)^2 over the batch (Algorithm 1, lines 6 and 7); `rows` is the batch row-major, for
+    /// mini-batches. Returns the loss at the first pass.
+    pub fn fit(
+        &mut self,
+        memory: &mut CriticMemory,
+        settings: &Settings,
+        x: &Tiles<f32>,
+        rows: &[f32],
+        targets: &[f32],
+        rng: &mut ChaCha8Rng,
+    ) -> f64 {
+        let mut first = 0.0;
+        for pass in 0..settings.passes {
+            let loss = if settings.minibatch == 0 {
+                self.descend(memory, x, |row| targets[row])
+            } else {
+                self.fit_minibatches(memory, settings.minibatch, rows, targets, rng)
+            };
+            if pass == 0 {
+                first = loss;
+            }
+        }
+        first
+    }
+
+    fn fit_minibatches(
+        &mut self,
+        memory: &mut CriticMemory,
+        size: usize,
+        rows: &[f32],
+        targets: &[f32],
+        rng: &mut ChaCha8Rng,
+    ) -> f64 {
+        shuffle(&mut memory.order, targets.len(), rng);
+        let order = std::mem::take(&mut memory.order);
+        let mut picked = std::mem::replace(&mut memory.picked, Tiles::new(1));
+        let mut loss = 0.0;
+        for part in order.chunks(size) {
+            picked.gather(rows, part);
+            loss += self.descend(memory, &picked, |i| targets[part[i] as usize]) * part.len() as f64;
+        }
+        (memory.order, memory.picked) = (order, picked);
+        loss / targets.len() as f64
+    }
+
+    /// One gradient step; returns the loss before it.
+    fn descend(&mut self, memory: &mut CriticMemory, x: &Tiles<f32>, target: impl Fn(usize) -> f32 + Sync) -> f64 {
+        let sums = &mut memory.sums[..x.chunks()];
+        sums.fill(0.0);
+        let share = 2.0 / x.rows() as f32;
+        self.net.pass(&mut memory.net, x, sums, |sum, first, values, d| {
+            for (i, (v, d)) in values.iter().zip(d).enumerate() {
+                let error = v - target(first + i);
+                *sum += f64::from(error * error);
+                *d = share * error;
+            }
+        });
+        self.net.step(&mut self.adam, memory.net.gradient());
+        sums.iter().sum::<f64>() / x.rows() as f64
+    }
+
+    /// Whether every parameter is finite.
+    pub fn is_finite(&self) -> bool {
+        norm(self.net.params()).is_finite()
+    }
+}
+
+/// 0..n in random order (Fisher and Yates).
+pub fn shuffle(order: &mut Vec<u32>, n: usize, rng: &mut impl Rng) {
+    order.clear();
+    order.extend(0..n as u32);
+    for i in (1..n).rev() {
+        order.swap(i, rng.random_range(0..=i));
+    }
+}

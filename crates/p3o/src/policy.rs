@@ -1,0 +1,231 @@
+//! The actor: a network and the distribution that its outputs parametrise.
+
+use crate::config::Net;
+use p3o_env::ActionSpace;
+use p3o_nn::{Activation, Adam, Init, Mlp, PassMemory, Tiles, Workspace, categorical, gaussian};
+use rand_chacha::ChaCha8Rng;
+
+/// A network of the configured shape from `inputs` to `outputs`.
+pub fn network(net: &Net, inputs: usize, outputs: usize, head_gain: f64, rng: &mut ChaCha8Rng) -> Mlp<f32> {
+    let activation = match net.activation.as_str() {
+        "relu" => Activation::Relu,
+        "identity" => Activation::Identity,
+        _ => Activation::Tanh,
+    };
+    let sizes: Vec<usize> = std::iter::once(inputs).chain(net.hidden.iter().copied()).chain([outputs]).collect();
+    let mut mlp = Mlp::new(&sizes, activation);
+    let init = if net.init == "glorot" { Init::Glorot } else { Init::Orthogonal { head_gain } };
+    mlp.init(init, rng);
+    mlp
+}
+
+/// A policy pi(a | s).
+pub struct Policy {
+    /// From observation to mean action or logits.
+    pub net: Mlp<f32>,
+    /// Logarithm of the deviation of each action; empty for choices.
+    pub log_std: Vec<f32>,
+    /// Optimiser of the network.
+    pub adam: Adam<f32>,
+    /// Optimiser of `log_std`.
+    pub adam_log_std: Adam<f32>,
+}
+
+/// What the policy was when the batch was collected.
+pub struct Behaviour<'a> {
+    /// Network outputs for every row.
+    pub outputs: &'a [f32],
+    /// Its logarithm of the deviation.
+    pub log_std: &'a [f32],
+    /// The actions taken, one row each.
+    pub actions: &'a [f32],
+    /// Their log-probabilities.
+    pub log_probs: &'a [f32],
+}
+
+/// Sums over one part of a batch, added in order over the parts; or means over all of it.
+#[derive(Clone, Debug, Default)]
+pub struct PassSums {
+    /// Sum of KL(pi_theta || pi_k) over states.
+    pub kl: f64,
+    /// Sums of the loss terms that the algorithm named.
+    pub terms: Vec<f64>,
+    /// Gradient of the loss with respect to `log_std`.
+    d_log_std: Vec<f32>,
+}
+
+/// Memory for passes of a policy.
+pub struct PolicyMemory {
+    net: PassMemory<f32>,
+    sums: Vec<PassSums>,
+    d_log_std: Vec<f32>,
+}
+
+impl Policy {
+    /// A fresh policy.
+    pub fn new(net: &Net, obs_dim: usize, action: ActionSpace, learning_rate: f64, rng: &mut ChaCha8Rng) -> Self {
+        let (outputs, log_std) = match action {
+            ActionSpace::Continuous { dim } => (dim, vec![net.log_std as f32; dim]),
+            ActionSpace::Discrete { n } => (n, Vec::new()),
+        };
+        let mlp = network(net, obs_dim, outputs, 0.01, rng);
+        Policy {
+            adam: Adam::new(mlp.params().len(), learning_rate),
+            adam_log_std: Adam::new(log_std.len(), learning_rate),
+            net: mlp,
+            log_std,
+        }
+    }
+
+    /// Whether actions are choices.
+    pub fn is_discrete(&self) -> bool {
+        self.log_std.is_empty()
+    }
+
+    /// Numbers in an action.
+    pub fn action_width(&self) -> usize {
+        if self.is_discrete() { 1 } else { self.log_std.len() }
+    }
+
+    /// Outputs for some rows of observations.
+    pub fn outputs(&self, work: &mut Workspace<f32>, obs: &[f32], out: &mut [f32]) {
+        self.net.infer(work, obs, out);
+    }
+
+    /// Draws an action for one row of outputs and returns its log-probability.
+    pub fn act(&self, outputs: &[f32], action: &mut [f32], rng: &mut ChaCha8Rng) -> f32 {
+        if self.is_discrete() {
+            action[0] = categorical::sample(outputs, rng) as f32;
+        } else {
+            gaussian::sample(outputs, &self.log_std, action, rng);
+        }
+        self.log_prob(outputs, action)
+    }
+
+    /// The likeliest action for one row of outputs.
+    pub fn act_greedily(&self, outputs: &[f32], action: &mut [f32]) {
+        if self.is_discrete() {
+            action[0] = categorical::mode(outputs) as f32;
+        } else {
+            action.copy_from_slice(outputs);
+        }
+    }
+
+    fn log_prob(&self, outputs: &[f32], action: &[f32]) -> f32 {
+        if self.is_discrete() {
+            categorical::log_prob(outputs, action[0] as usize)
+        } else {
+            gaussian::log_prob(outputs, &self.log_std, action)
+        }
+    }
+
+    /// Mean entropy of the policy; for choices, of the given rows of outputs.
+    pub fn entropy(&self, outputs: &[f32]) -> f64 {
+        if !self.is_discrete() {
+            return f64::from(gaussian::entropy(&self.log_std));
+        }
+        let n = self.net.outputs();
+        let sum: f64 = outputs.chunks_exact(n).map(|row| f64::from(categorical::entropy(row))).sum();
+        sum / (outputs.len() / n) as f64
+    }
+
+    /// Memory for passes over batches of up to `chunks` parts whose algorithm has `terms` loss terms.
+    pub fn memory(&self, chunks: usize, terms: usize) -> PolicyMemory {
+        let d_log_std = vec![0.0; self.log_std.len()];
+        let sums = PassSums { kl: 0.0, terms: vec![0.0; terms], d_log_std: d_log_std.clone() };
+        PolicyMemory { net: self.net.pass_memory(chunks), sums: vec![sums; chunks.max(1)], d_log_std }
+    }
+
+    /// One pass: the gradient of mean_t w_t log pi(a_t | s_t), with w_t = `weight(terms, row, ratio)`, minus
+    /// `entropy` times the mean entropy. `weight` adds each sample's loss terms to `terms`; `total` gets all means.
+    /// Where `x` is a pick of the batch's rows, `rows` names them.
+    #[allow(clippy::too_many_arguments)] // the batch, three settings and two destinations
+    pub fn pass(
+        &self,
+        memory: &mut PolicyMemory,
+        x: &Tiles<f32>,
+        rows: Option<&[u32]>,
+        old: &Behaviour,
+        entropy: f32,
+        total: &mut PassSums,
+        weight: impl Fn(&mut [f64], usize, f32) -> f32 + Sync,
+    ) {
+        let chunks = x.chunks();
+        let (n, width) = (self.net.outputs(), self.action_width());
+        let share = 1.0 / x.rows() as f32;
+        let sums = &mut memory.sums[..chunks];
+        sums.iter_mut().for_each(PassSums::clear);
+        self.net.pass(&mut memory.net, x, sums, |sums, first, outputs, d_outputs| {
+            for (i, (out, d)) in outputs.chunks_exact(n).zip(d_outputs.chunks_exact_mut(n)).enumerate() {
+                let row = rows.map_or(first + i, |rows| rows[first + i] as usize);
+                let action = &old.actions[row * width..][..width];
+                let was = &old.outputs[row * n..][..n];
+                let ratio = libm::expf(self.log_prob(out, action) - old.log_probs[row]);
+                let w = weight(&mut sums.terms, row, ratio) * share;
+                d.fill(0.0);
+                if self.is_discrete() {
+                    sums.kl += f64::from(categorical::kl(out, was));
+                    categorical::log_prob_grad(out, action[0] as usize, w, d);
+                    categorical::entropy_grad(out, -entropy * share, d);
+                } else {
+                    sums.kl += f64::from(gaussian::kl(out, &self.log_std, was, old.log_std));
+                    gaussian::log_prob_grad(out, &self.log_std, action, w, d, &mut sums.d_log_std);
+                    sums.d_log_std.iter_mut().for_each(|g| *g -= entropy * share);
+                }
+            }
+        });
+        total.clear();
+        memory.d_log_std.fill(0.0);
+        for part in &memory.sums[..chunks] {
+            total.add(part, 1.0 / x.rows() as f64);
+            memory.d_log_std.iter_mut().zip(&part.d_log_std).for_each(|(t, p)| *t += p);
+        }
+    }
+
+    /// Applies Adam to the gradient of the last pass. Returns the gradient's norm.
+    pub fn step(&mut self, memory: &PolicyMemory) -> f64 {
+        let gradient = memory.net.gradient();
+        self.net.step(&mut self.adam, gradient);
+        self.adam_log_std.step_few(&mut self.log_std, &memory.d_log_std);
+        norm(gradient)
+    }
+
+    /// Outputs for a whole batch.
+    pub fn evaluate(&self, memory: &mut PolicyMemory, x: &Tiles<f32>, out: &mut [f32]) {
+        self.net.evaluate(&mut memory.net, x, out);
+    }
+
+    /// Whether every parameter is finite.
+    pub fn is_finite(&self) -> bool {
+        self.net.params().iter().chain(&self.log_std).all(|p| p.is_finite())
+    }
+}
+
+impl PassSums {
+    /// For an algorithm with `terms` loss terms.
+    pub fn new(terms: usize) -> Self {
+        PassSums { kl: 0.0, terms: vec![0.0; terms], d_log_std: Vec::new() }
+    }
+
+    /// Adds `share` times another's sums.
+    pub fn add(&mut self, other: &PassSums, share: f64) {
+        self.kl += share * other.kl;
+        self.terms.iter_mut().zip(&other.terms).for_each(|(t, o)| *t += share * o);
+    }
+
+    /// Whether nothing is infinite or NaN.
+    pub fn is_finite(&self) -> bool {
+        self.kl.is_finite() && self.terms.iter().all(|t| t.is_finite())
+    }
+
+    fn clear(&mut self) {
+        self.kl = 0.0;
+        self.terms.fill(0.0);
+        self.d_log_std.fill(0.0);
+    }
+}
+
+/// Euclidean norm; not finite if any entry is not.
+pub fn norm(values: &[f32]) -> f64 {
+    values.iter().map(|&g| f64::from(g) * f64::from(g)).sum::<f64>().sqrt()
+}
