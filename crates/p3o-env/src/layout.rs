@@ -151,3 +151,37 @@ fn apart(a: [f64; 2], b: [f64; 2], distance: f64) -> bool {
     let (dx, dy) = (a[0] - b[0], a[1] - b[1]);
     dx * dx + dy * dy >= distance * distance
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng;
+
+    const AREA: &[Rect] = &[Rect::square(1.0)];
+
+    #[test]
+    fn a_goal_without_room_is_given_up() {
+        let layout = Layout {
+            robot: Placement { count: 1, keepout: 0.4, areas: AREA },
+            objects: &[
+                Placement { count: 1, keepout: 0.3, areas: AREA },
+                Placement { count: 1, keepout: 3.0, areas: AREA },
+            ],
+        };
+        let mut rng = ChaCha8Rng::seed_from_u64(0);
+        assert_eq!(layout.draw_goal(&mut rng, [0.9, 0.9], &[[0.0; 2], [0.0; 2]]), None);
+    }
+
+    #[test]
+    #[should_panic(expected = "do not fit")]
+    fn an_impossible_layout_is_reported() {
+        let layout = Layout {
+            robot: Placement { count: 1, keepout: 0.4, areas: AREA },
+            objects: &[
+                Placement { count: 1, keepout: 0.3, areas: AREA },
+                Placement { count: 40, keepout: 0.3, areas: AREA },
+            ],
+        };
+        layout.draw(&mut ChaCha8Rng::seed_from_u64(0), &mut Vec::new());
+    }
+}

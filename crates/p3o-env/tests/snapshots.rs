@@ -1,5 +1,6 @@
 //! A snapshot continues bit for bit; foreign or damaged bytes are refused without harm.
 
+use p3o_env::physics::point::PointState;
 use p3o_env::{Env, GoalLevel, Navigation, PointGoal, VecEnv, snapshot};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -100,6 +101,23 @@ fn wrong_contents_under_the_right_name_are_refused() {
     assert!(goal.restore(&snapshot::seal("PointGoal level 1", &(1u8, 2.0f64))).is_err());
     assert!(goal.restore(&snapshot::seal("PointGoal level 1", &vec![0u8; 4000])).is_err());
     assert_eq!(goal.snapshot(), before);
+}
+
+#[test]
+fn a_wrong_number_of_objects_or_costs_is_refused() {
+    // The fields of the state in their order; level 1 has a goal, eight hazards and a vase, and one cost.
+    let state = |objects: usize, costs: usize| {
+        let rng = ChaCha8Rng::seed_from_u64(1);
+        let robot = PointState::default();
+        snapshot::seal("PointGoal level 1", &(rng, robot, vec![[0.5; 2]; objects], 1.0f64, 3u64, vec![false; costs]))
+    };
+    let mut goal = PointGoal::default();
+    assert!(goal.restore(&state(10, 1)).is_ok());
+    for (objects, costs) in [(0, 1), (9, 1), (11, 1), (10, 0), (10, 2)] {
+        let message = goal.restore(&state(objects, costs)).expect_err("wrong counts").to_string();
+        let expected = format!("{objects} objects and {costs} costs instead of 10 and 1");
+        assert!(message.contains(&expected), "{message}");
+    }
 }
 
 #[test]

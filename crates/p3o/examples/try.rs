@@ -3,7 +3,7 @@ use p3o::*;
 fn main() {
     let args: Vec<String> = std::env::args().collect();
     let task = &args[1];
-    let make = || p3o_env::make(task, &Default::default()).unwrap();
+    let make = || p3o_env::tasks::make(task, &Default::default()).unwrap();
     let spec = make().spec().clone();
     let mut c = Config::preset("quick", &args[2], &spec).unwrap();
     for a in &args[3..] { c.set(a).unwrap(); }

@@ -48,7 +48,7 @@ const DRIVE_LIMIT: f64 = 0.05;
 const GRAVITY: f64 = 9.81;
 const MAGNETIC_FIELD: f64 = 0.5;
 
-/// The inverse of a mass matrix in the robot's own frame; `coupled` is its lower right 2x2 block.
+/// The inverse of a mass matrix in the robot's own frame: forward alone, sideways and turning coupled.
 struct Inverse {
     forward: f64,
     side: f64,
