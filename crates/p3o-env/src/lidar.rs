@@ -10,7 +10,7 @@ pub const RANGE: f64 = 3.0;
 
 /// Where an object appears to the robot.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Sighting {
+pub(crate) struct Sighting {
     /// Direction in [0, 16], counter-clockwise from straight ahead, in units of one bin.
     pub bearing: f64,
     /// From 1 for an object on the robot to 0 for one at [`RANGE`] or beyond.
@@ -117,7 +117,7 @@ pub fn bearing(ego: [f64; 2]) -> f64 {
         0.0
     };
     // The zero vector has no direction; any positive divisor gives it the angle zero.
-    let along = (long * cos + short * sin);
+    let along = long * cos + short * sin;
     let along = if along > 0.0 { along } else { 1.0 };
     let across = short * cos - long * sin;
     let octant = turn + BINS_PER_RADIAN * small_arctangent(across / along);

@@ -51,7 +51,7 @@ fn a_vase_is_pushed_and_never_overlaps() {
 
 #[test]
 fn the_robot_does_not_feel_a_vase() {
-    // The same seed and actions with and without a vase in the way: only levels differ, so compare motion from rest.
+    // Driven into the vase, the robot moves exactly as it would on empty ground.
     let mut world = PointGoal::new(GoalLevel::One);
     reset(&mut world, 0);
     let mut free = p3o_env::physics::point::PointState::default();

@@ -57,15 +57,16 @@ impl<E: Real> Adam<E> {
         unsafe { (kernels.adam)(&args) }
     }
 
-    /// The same step on a few loose parameters, such as the log deviations of a policy.
+    /// The same step, to the bit, on a few loose parameters, such as the log deviations of a policy.
     pub fn step_few(&mut self, params: &mut [E], grads: &[E]) {
         assert!(params.len() == grads.len() && self.m.len() == params.len());
         let (step, root) = self.advance();
         let (beta1, beta2) = (E::of(BETA1), E::of(BETA2));
         for (i, (p, &g)) in params.iter_mut().zip(grads).enumerate() {
-            self.m[i] = beta1 * self.m[i] + (E::ONE - beta1) * g;
-            self.v[i] = beta2 * self.v[i] + (E::ONE - beta2) * g * g;
-            *p -= step * self.m[i] / (E::of(self.v[i].f64().sqrt()) * root + E::of(self.epsilon));
+            self.m[i] = beta1.mul_add(self.m[i], (E::ONE - beta1) * g);
+            self.v[i] = beta2.mul_add(self.v[i], (E::ONE - beta2) * (g * g));
+            let denominator = E::of(self.v[i].f64().sqrt()).mul_add(root, E::of(self.epsilon));
+            *p = (-step).mul_add(self.m[i] / denominator, *p);
         }
     }
 

@@ -5,23 +5,26 @@
 use crate::real::Real;
 use rand::{Rng, RngExt};
 
-/// log sum exp, safe for large logits.
-fn log_sum<E: Real>(logits: &[E]) -> E {
+/// From a logit to its log probability. The largest logit and the logarithm of the sum are taken off one after the other:
+/// their own sum would round away the second where the first is large.
+fn normalized<E: Real>(logits: &[E]) -> impl Fn(E) -> E {
     let top = logits.iter().copied().fold(logits[0], |a, b| if b > a { b } else { a });
-    top + logits.iter().map(|&x| (x - top).exp()).sum::<E>().ln()
+    let log_sum = logits.iter().map(|&x| (x - top).exp()).sum::<E>().ln();
+    move |x| (x - top) - log_sum
 }
 
 /// Draws a choice.
 pub fn sample<E: Real>(logits: &[E], rng: &mut impl Rng) -> usize {
-    let log_sum = log_sum(logits);
+    let log_p = normalized(logits);
     let mut left: f64 = rng.random();
     for (i, &x) in logits.iter().enumerate() {
-        left -= (x - log_sum).exp().f64();
+        left -= log_p(x).exp().f64();
         if left < 0.0 {
             return i;
         }
     }
-    logits.len() - 1
+    // What rounding left over: to a choice that is surely possible.
+    mode(logits)
 }
 
 /// The likeliest choice, the first of equals.
@@ -31,44 +34,42 @@ pub fn mode<E: Real>(logits: &[E]) -> usize {
 
 /// log pi(choice)
 pub fn log_prob<E: Real>(logits: &[E], choice: usize) -> E {
-    logits[choice] - log_sum(logits)
+    normalized(logits)(logits[choice])
 }
 
 /// Adds `weight` times the gradient of [`log_prob`].
 pub fn log_prob_grad<E: Real>(logits: &[E], choice: usize, weight: E, d_logits: &mut [E]) {
-    let log_sum = log_sum(logits);
+    let log_p = normalized(logits);
     for (i, (d, &x)) in d_logits.iter_mut().zip(logits).enumerate() {
         let chosen = if i == choice { E::ONE } else { E::ZERO };
-        *d += weight * (chosen - (x - log_sum).exp());
+        *d += weight * (chosen - log_p(x).exp());
     }
 }
 
 /// Entropy.
 pub fn entropy<E: Real>(logits: &[E]) -> E {
-    let log_sum = log_sum(logits);
-    -logits.iter().map(|&x| (x - log_sum).exp() * (x - log_sum)).sum::<E>()
+    let log_p = normalized(logits);
+    -logits.iter().map(|&x| log_p(x).exp() * log_p(x)).sum::<E>()
 }
 
 /// Adds `weight` times the gradient of [`entropy`].
 pub fn entropy_grad<E: Real>(logits: &[E], weight: E, d_logits: &mut [E]) {
-    let (log_sum, entropy) = (log_sum(logits), entropy(logits));
+    let (log_p, entropy) = (normalized(logits), entropy(logits));
     for (d, &x) in d_logits.iter_mut().zip(logits) {
-        let log_p = x - log_sum;
-        *d -= weight * log_p.exp() * (log_p + entropy);
+        *d -= weight * log_p(x).exp() * (log_p(x) + entropy);
     }
 }
 
 /// KL(new || old)
 pub fn kl<E: Real>(logits: &[E], old_logits: &[E]) -> E {
-    let (new, old) = (log_sum(logits), log_sum(old_logits));
-    logits.iter().zip(old_logits).map(|(&x, &y)| (x - new).exp() * ((x - new) - (y - old))).sum()
+    let (new, old) = (normalized(logits), normalized(old_logits));
+    logits.iter().zip(old_logits).map(|(&x, &y)| new(x).exp() * (new(x) - old(y))).sum()
 }
 
 /// Adds `weight` times the gradient of [`kl`] with respect to the new logits.
 pub fn kl_grad<E: Real>(logits: &[E], old_logits: &[E], weight: E, d_logits: &mut [E]) {
-    let (new, old, kl) = (log_sum(logits), log_sum(old_logits), kl(logits, old_logits));
+    let (new, old, kl) = (normalized(logits), normalized(old_logits), kl(logits, old_logits));
     for ((d, &x), &y) in d_logits.iter_mut().zip(logits).zip(old_logits) {
-        let gap = (x - new) - (y - old);
-        *d += weight * (x - new).exp() * (gap - kl);
+        *d += weight * new(x).exp() * (new(x) - old(y) - kl);
     }
 }

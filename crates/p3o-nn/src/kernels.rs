@@ -4,6 +4,10 @@
 //! rows of a register tile lie a constant 128 bytes apart and the columns of a row are contiguous. Weights are packed
 //! `[output panel][input][32]`. A register tile holds several rows by one panel (or half of one) and runs over the inner
 //! dimension in order, so each output is one fixed chain of fused multiply-adds whatever the tile's shape.
+//!
+//! Safety: every `unsafe fn` here has the contract of [`Kernels`], and each `unsafe` block relies on it. The loops stay
+//! inside the rows, columns and panels that their arguments describe, and the instructions of `S` are those for which
+//! `table!` compiles them.
 
 use crate::real::Real;
 use crate::simd::{Isa, LANES, Plain, Simd};
@@ -115,7 +119,8 @@ unsafe fn finish<S: Simd>(v: S::V, h: *const S::E, epilogue: Epilogue) -> S::V {
         match epilogue {
             Epilogue::None => v,
             Epilogue::Tanh => S::tanh(v),
-            Epilogue::Relu => S::max(v, S::splat(S::E::ZERO)),
+            // In this order NaN stays NaN.
+            Epilogue::Relu => S::max(S::splat(S::E::ZERO), v),
             Epilogue::TanhSlope => {
                 let h = S::load(h);
                 S::mul(v, S::fnma(h, h, S::splat(S::E::ONE)))
@@ -333,7 +338,10 @@ unsafe fn column_sums<S: Simd>(d: *const S::E, stride: usize, columns: usize, ro
                 high = S::add(high, S::load(d.add(r * PANEL + LANES)));
             }
             S::store(g, low);
-            S::store(g.add(LANES), high);
+            // A panel half filled has whatever was there before in its other half: products do not write it.
+            if columns - panel * PANEL > LANES {
+                S::store(g.add(LANES), high);
+            }
         }
     }
 }

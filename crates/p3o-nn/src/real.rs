@@ -37,6 +37,8 @@ pub trait Real:
     fn exp(self) -> Self;
     /// Natural logarithm, the same bits on every machine.
     fn ln(self) -> Self;
+    /// self * a + b, rounded once.
+    fn mul_add(self, a: Self, b: Self) -> Self;
     /// Neither infinite nor NaN.
     fn finite(self) -> bool;
     #[doc(hidden)]
@@ -57,6 +59,9 @@ impl Real for f32 {
     }
     fn ln(self) -> f32 {
         libm::logf(self)
+    }
+    fn mul_add(self, a: f32, b: f32) -> f32 {
+        f32::mul_add(self, a, b)
     }
     fn finite(self) -> bool {
         self.is_finite()
@@ -80,6 +85,9 @@ impl Real for f64 {
     }
     fn ln(self) -> f64 {
         libm::log(self)
+    }
+    fn mul_add(self, a: f64, b: f64) -> f64 {
+        f64::mul_add(self, a, b)
     }
     fn finite(self) -> bool {
         self.is_finite()

@@ -62,9 +62,9 @@ pub(crate) unsafe trait Simd: Copy + 'static {
     unsafe fn mul(a: Self::V, b: Self::V) -> Self::V;
     unsafe fn div(a: Self::V, b: Self::V) -> Self::V;
     unsafe fn sqrt(a: Self::V) -> Self::V;
-    /// The larger one; `b` where `a` is not a number.
+    /// The larger one; `b` where either is not a number.
     unsafe fn max(a: Self::V, b: Self::V) -> Self::V;
-    /// The smaller one; `b` where `a` is not a number.
+    /// The smaller one; `b` where either is not a number.
     unsafe fn min(a: Self::V, b: Self::V) -> Self::V;
     /// `b` where `a > 0`, else zero.
     unsafe fn where_positive(a: Self::V, b: Self::V) -> Self::V;
@@ -75,16 +75,17 @@ pub(crate) unsafe trait Simd: Copy + 'static {
     unsafe fn reciprocal_guess(x: Self::V) -> Self::V;
 }
 
-/// tanh of f32 lanes as x P(x^2) / Q(x^2), fitted for the least relative error on [-9, 9] (6e-8 before rounding); beyond it
-/// tanh is one in f32. The quotient is a guessed reciprocal, two Newton steps and one correction, because a 512-bit
-/// division would take longer than the rest. NaN stays NaN.
+/// tanh of f32 lanes as x P(x^2) / Q(x^2), fitted for the least relative error on [-9, 9] (1.2e-7 before rounding); beyond
+/// it the value stays that at 9, two ulp below one. At most 6.4 ulp off, over all f32; seven in eight are within two. The
+/// quotient is a guessed reciprocal, two Newton steps and one correction, because a 512-bit division would take longer than
+/// the rest. NaN stays NaN.
 #[inline(always)]
 unsafe fn tanh_f32<S: Simd<E = f32>>(x: S::V) -> S::V {
-    const P: [f32; 6] = [0.999_999_94, 0.129_164_29, 2.918_019e-3, 9.246_694e-6, -1.273_149_6e-8, 1.815_757_7e-11];
+    const P: [f32; 6] = [0.999_999_94, 0.129_164_3, 2.918_019e-3, 9.246_694e-6, -1.273_149_6e-8, 1.815_757_7e-11];
     const Q: [f32; 4] = [1.0, 0.462_496_94, 2.375_124_4e-2, 2.277_519_6e-4];
     // SAFETY: the caller vouches for the instructions.
     unsafe {
-        // The operand order keeps NaN: min and max return their second operand when the first is not a number.
+        // The operand order keeps NaN: min and max return their second operand when either is not a number.
         let c = S::min(S::splat(9.0), S::max(S::splat(-9.0), x));
         let u = S::mul(c, c);
         let mut p = S::splat(P[5]);
@@ -202,6 +203,8 @@ plain!(f64, |x: [f64; LANES]| x.map(libm::tanh), |x: f64| 1.0 / x);
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
+    //! Safety: each `unsafe` block here rests on the contract of [`Simd`], which its caller has taken over.
+
     use super::{Simd, tanh_f32};
     use std::arch::x86_64::*;
 

@@ -1,16 +1,25 @@
 //! Train policies that earn reward and keep their costs under hard limits.
+//!
+//! Data flows one way: environments -> [`rollout`] -> [`advantage`] -> [`algo`] -> metrics and [`checkpoint`]. A
+//! [`Learner`] is that loop's body; a [`Run`] puts it in a folder; a [`Trainer`] is the short way from a program.
 
 pub mod advantage;
 pub mod algo;
+pub mod checkpoint;
 pub mod config;
 pub mod critic;
 pub mod error;
+pub mod evaluate;
 pub mod learner;
 pub mod normalize;
 pub mod policy;
 pub mod record;
 pub mod rollout;
+pub mod run;
+mod trainer;
 
 pub use config::Config;
 pub use error::{ConfigError, Error};
 pub use learner::{Learner, Report};
+pub use run::{Finish, Run};
+pub use trainer::{Algorithm, P3o, Ppo, Trained, Trainer};

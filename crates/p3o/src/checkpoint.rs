@@ -1,0 +1,228 @@
+//! A learner as one safetensors file, and back, bit for bit.
+//!
+//! Networks and optimisers are named tensors that other tools can read (`actor.0.weight` is row-major
+//! `[input, output]`); the environments, random streams, counters and normaliser are byte tensors. The metadata says what
+//! the file is and carries a checksum over all of it. Nothing in it depends on time, threads or place.
+
+use crate::config::Config;
+use crate::error::Error;
+use crate::learner::Learner;
+use crate::record::write_atomic;
+use p3o_nn::{Adam, Mlp};
+use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+const FORMAT: u32 = 1;
+const KEY: &str = "p3o";
+
+/// What a checkpoint says of itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct About {
+    format: u32,
+    task: String,
+    algo: String,
+    obs_dim: usize,
+    critics: Vec<String>,
+    envs: usize,
+    updates: u64,
+    steps: u64,
+    checksum: String,
+}
+
+/// Tensors on their way to a file.
+#[derive(Default)]
+struct Store(BTreeMap<String, (Dtype, Vec<usize>, Vec<u8>)>);
+
+impl Store {
+    fn floats(&mut self, name: String, shape: Vec<usize>, values: &[f32]) {
+        let bytes = values.iter().flat_map(|x| x.to_le_bytes()).collect();
+        self.0.insert(name, (Dtype::F32, shape, bytes));
+    }
+
+    fn bytes(&mut self, name: &str, bytes: Vec<u8>) {
+        self.0.insert(name.to_string(), (Dtype::U8, vec![bytes.len()], bytes));
+    }
+
+    fn value(&mut self, name: &str, value: &impl Serialize) {
+        self.bytes(name, postcard::to_stdvec(value).expect("plain data can be written to memory"));
+    }
+
+    fn net(&mut self, name: &str, net: &Mlp<f32>, adam: &Adam<f32>) {
+        let (m, v, steps) = adam.state();
+        for (part, flat) in [("", net.params()), (".adam_m", m), (".adam_v", v)] {
+            for l in 0..net.depth() {
+                let (weights, bias) = net.unpack(flat, l);
+                self.floats(format!("{name}{part}.{l}.weight"), vec![net.sizes()[l], net.sizes()[l + 1]], &weights);
+                self.floats(format!("{name}{part}.{l}.bias"), vec![bias.len()], &bias);
+            }
+        }
+        self.value(&format!("{name}.adam_steps"), &steps);
+    }
+}
+
+/// Tensors on their way from a file.
+struct Source<'a>(SafeTensors<'a>);
+
+impl Source<'_> {
+    fn bytes(&self, name: &str) -> Result<&[u8], String> {
+        self.0.tensor(name).map(|t| t.data()).map_err(|_| format!("it has no `{name}`"))
+    }
+
+    fn value<T: for<'de> Deserialize<'de>>(&self, name: &str) -> Result<T, String> {
+        postcard::from_bytes(self.bytes(name)?).map_err(|_| format!("`{name}` is damaged"))
+    }
+
+    fn floats(&self, name: &str, len: usize) -> Result<Vec<f32>, String> {
+        let tensor = self.0.tensor(name).map_err(|_| format!("it has no `{name}`"))?;
+        if tensor.dtype() != Dtype::F32 || tensor.data().len() != 4 * len {
+            return Err(format!("`{name}` has another shape than this run's network"));
+        }
+        let numbers = tensor.data().as_chunks::<4>().0.iter();
+        Ok(numbers.map(|b| f32::from_le_bytes(*b)).collect())
+    }
+
+    fn net(&self, name: &str, net: &mut Mlp<f32>, adam: &mut Adam<f32>) -> Result<(), String> {
+        let mut flats = [vec![0.0; net.params().len()], vec![0.0; net.params().len()], vec![0.0; net.params().len()]];
+        for (part, flat) in ["", ".adam_m", ".adam_v"].iter().zip(&mut flats) {
+            for l in 0..net.depth() {
+                let (inputs, outputs) = (net.sizes()[l], net.sizes()[l + 1]);
+                let weights = self.floats(&format!("{name}{part}.{l}.weight"), inputs * outputs)?;
+                let bias = self.floats(&format!("{name}{part}.{l}.bias"), outputs)?;
+                net.pack(flat, l, &weights, &bias);
+            }
+        }
+        net.set_params(&flats[0]);
+        adam.set_state(&flats[1], &flats[2], self.value(&format!("{name}.adam_steps"))?);
+        Ok(())
+    }
+}
+
+/// Writes the whole state of a learner, atomically.
+pub fn save(learner: &Learner, path: &Path) -> Result<(), Error> {
+    Ok(write_atomic(path, &to_bytes(learner))?)
+}
+
+fn to_bytes(learner: &Learner) -> Vec<u8> {
+    let mut store = Store::default();
+    let policy = &learner.policy;
+    store.net("actor", &policy.net, &policy.adam);
+    let (m, v, steps) = policy.adam_log_std.state();
+    for (name, values) in [("actor.log_std", &policy.log_std[..]), ("actor.adam_m.log_std", m), ("actor.adam_v.log_std", v)] {
+        store.floats(name.to_string(), vec![values.len()], values);
+    }
+    store.value("actor.log_std.adam_steps", &steps);
+    for (name, critic) in critic_names(learner).iter().zip(&learner.critics) {
+        store.net(name, &critic.net, &critic.adam);
+    }
+    store.bytes("envs", learner.collector.snapshot());
+    store.value("shuffles", &learner.shuffles);
+    store.value("normalizer", &learner.normalizer);
+    store.value("progress", &learner.progress);
+    let mut about = describe(learner);
+    let parts = store.0.iter().map(|(name, (_, _, bytes))| (name.as_str(), &bytes[..]));
+    about.checksum = checksum(&about, parts);
+    let views = store.0.iter().map(|(name, (dtype, shape, bytes))| {
+        (name, TensorView::new(*dtype, shape.clone(), bytes).expect("shapes were taken from the data"))
+    });
+    // One key alone: a map of several would be written in random order.
+    let about = serde_json::to_string(&about).expect("plain data can be written to memory");
+    serialize(views, Some(HashMap::from([(KEY.to_string(), about)]))).expect("the tensors were just made")
+}
+
+/// Continues from a file that [`save`] wrote for the same task, algorithm and networks.
+pub fn load(learner: &mut Learner, path: &Path) -> Result<(), Error> {
+    let bytes = std::fs::read(path)
+        .map_err(|e| std::io::Error::new(e.kind(), format!("cannot read {}: {}", path.display(), plain(&e))))?;
+    from_bytes(learner, &bytes).map_err(|reason| Error::Checkpoint { path: path.to_path_buf(), reason })
+}
+
+fn from_bytes(learner: &mut Learner, bytes: &[u8]) -> Result<(), String> {
+    let damaged = "the checkpoint is damaged or not one at all";
+    let (_, header) = SafeTensors::read_metadata(bytes).map_err(|_| damaged)?;
+    let about = header.metadata().as_ref().and_then(|m| m.get(KEY)).ok_or("this is not a checkpoint of p3o")?;
+    let about: About = serde_json::from_str(about).map_err(|_| damaged)?;
+    let tensors = SafeTensors::deserialize(bytes).map_err(|_| damaged)?;
+    if about.format != FORMAT {
+        return Err(format!("the checkpoint has format {}, this program reads {FORMAT}", about.format));
+    }
+    let mut parts: Vec<(String, &[u8])> = tensors.tensors().into_iter().map(|(n, t)| (n, t.data())).collect();
+    parts.sort_by(|a, b| a.0.cmp(&b.0));
+    if about.checksum != checksum(&about, parts.iter().map(|(n, b)| (n.as_str(), *b))) {
+        return Err("the checkpoint is damaged: its checksum does not match".into());
+    }
+    let own = describe(learner);
+    for (what, theirs, ours) in [
+        ("task", &about.task, &own.task),
+        ("algorithm", &about.algo, &own.algo),
+        ("constraints", &about.critics.join(", "), &own.critics.join(", ")),
+        ("observation size", &about.obs_dim.to_string(), &own.obs_dim.to_string()),
+        ("number of environments", &about.envs.to_string(), &own.envs.to_string()),
+    ] {
+        if theirs != ours {
+            return Err(format!("the checkpoint belongs to another run: its {what} is {theirs}, not {ours}"));
+        }
+    }
+    fill(learner, &Source(tensors))
+}
+
+fn fill(learner: &mut Learner, source: &Source) -> Result<(), String> {
+    let names = critic_names(learner);
+    let policy = &mut learner.policy;
+    source.net("actor", &mut policy.net, &mut policy.adam)?;
+    let n = policy.log_std.len();
+    policy.log_std = source.floats("actor.log_std", n)?;
+    let (m, v) = (source.floats("actor.adam_m.log_std", n)?, source.floats("actor.adam_v.log_std", n)?);
+    policy.adam_log_std.set_state(&m, &v, source.value("actor.log_std.adam_steps")?);
+    for (name, critic) in names.iter().zip(&mut learner.critics) {
+        source.net(name, &mut critic.net, &mut critic.adam)?;
+    }
+    learner.collector.restore(source.bytes("envs")?).map_err(|e| e.to_string())?;
+    learner.shuffles = source.value("shuffles")?;
+    learner.normalizer = source.value("normalizer")?;
+    learner.progress = source.value("progress")?;
+    Ok(())
+}
+
+fn critic_names(learner: &Learner) -> Vec<String> {
+    let costs = learner.constraints().iter().map(|&i| format!("critic.cost.{}", learner.spec().costs[i].name));
+    std::iter::once("critic.reward".to_string()).chain(costs).collect()
+}
+
+fn describe(learner: &Learner) -> About {
+    let Config { algo, rollout, .. } = &learner.config;
+    About {
+        format: FORMAT,
+        task: learner.spec().name.clone(),
+        algo: algo.name.clone(),
+        obs_dim: learner.spec().obs_dim,
+        critics: critic_names(learner),
+        envs: rollout.envs,
+        updates: learner.progress.updates,
+        steps: learner.progress.steps,
+        checksum: String::new(),
+    }
+}
+
+/// FNV-1a over the description (without the checksum itself) and every tensor's name and bytes.
+fn checksum<'a>(about: &About, parts: impl Iterator<Item = (&'a str, &'a [u8])>) -> String {
+    let blank = About { checksum: String::new(), ..about.clone() };
+    let text = serde_json::to_string(&blank).expect("plain data can be written to memory");
+    let mut hash = 0xcbf2_9ce4_8422_2325u64;
+    let mut eat = |bytes: &[u8]| {
+        for &b in bytes {
+            hash = (hash ^ u64::from(b)).wrapping_mul(0x100_0000_01b3);
+        }
+    };
+    eat(text.as_bytes());
+    for (name, bytes) in parts {
+        eat(name.as_bytes());
+        eat(bytes);
+    }
+    format!("{hash:016x}")
+}
+
+fn plain(e: &std::io::Error) -> String {
+    if e.kind() == std::io::ErrorKind::NotFound { "there is no such file".into() } else { e.to_string() }
+}

@@ -1,0 +1,324 @@
+//! A run is a folder: settings, progress, checkpoints, TensorBoard events and a summary.
+
+use crate::checkpoint;
+use crate::config::Config;
+use crate::error::Error;
+use crate::learner::{Learner, Report};
+use crate::record::{EventWriter, ProgressCsv, RunLock, Table, write_atomic};
+use p3o_env::Env;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// How training ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finish {
+    /// All steps were made.
+    Done,
+    /// The caller asked to stop; everything is saved.
+    Interrupted,
+}
+
+/// What a run came to, over the last tenth of its training.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// The world.
+    pub task: String,
+    /// The algorithm.
+    pub algo: String,
+    /// The seed.
+    pub seed: u64,
+    /// Environment steps made.
+    pub steps: u64,
+    /// Seconds of training, over all sittings.
+    pub wall_s: f64,
+    /// Steps per second of training.
+    pub steps_per_s: f64,
+    /// Mean return of the episodes that ended in the last tenth; none if none ended.
+    pub return_mean: Option<f64>,
+    /// Every cost.
+    pub costs: BTreeMap<String, CostSummary>,
+}
+
+/// One cost in a [`Summary`].
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CostSummary {
+    /// Mean over the episodes that ended in the last tenth; none if none ended.
+    pub mean: Option<f64>,
+    /// The limit, if it has one.
+    pub limit: Option<f64>,
+    /// Whether the mean is within the limit.
+    pub satisfied: Option<bool>,
+}
+
+/// A run in progress.
+pub struct Run {
+    folder: PathBuf,
+    learner: Learner,
+    csv: ProgressCsv,
+    events: EventWriter,
+    tags: Vec<String>,
+    /// Seconds of earlier sittings.
+    wall_before: f64,
+    started: Instant,
+    _lock: RunLock,
+}
+
+/// The checkpoint of a run's folder.
+pub fn checkpoint_path(folder: &Path) -> PathBuf {
+    folder.join("checkpoints").join("latest.safetensors")
+}
+
+impl Run {
+    /// Makes the folder and everything in it. It must not hold anything yet.
+    pub fn start(config: Config, make: &dyn Fn() -> Box<dyn Env>, folder: &Path) -> Result<Run, Error> {
+        let occupied = std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
+        if occupied || folder.is_file() {
+            let hint = if checkpoint_path(folder).is_file() {
+                format!(" (to go on with it: p3o resume {})", folder.display())
+            } else {
+                String::new()
+            };
+            return Err(Error::Folder(format!(
+                "{} exists already; name another folder with --out{hint}",
+                folder.display()
+            )));
+        }
+        let learner = Learner::new(config, make)?;
+        create_folder(&folder.join("checkpoints"))?;
+        let lock = RunLock::acquire(folder)?;
+        write_atomic(&folder.join("config.toml"), learner.config.to_toml().as_bytes())?;
+        let columns = columns(&learner);
+        let csv = ProgressCsv::create(&folder.join("progress.csv"), &columns)?;
+        let events = EventWriter::create(&folder.join("tensorboard"), None)?;
+        checkpoint::save(&learner, &checkpoint_path(folder))?;
+        Ok(Run::assemble(folder, learner, csv, events, 0.0, lock))
+    }
+
+    /// Goes on from a folder's checkpoint, if need be to another number of steps than it was to have.
+    pub fn resume(folder: &Path, make: &Maker, steps: Option<u64>) -> Result<Run, Error> {
+        let mut config = load_config(folder)?;
+        if let Some(steps) = steps {
+            config.steps = steps;
+        }
+        let env = make(&config)?;
+        let mut learner = Learner::new(config, &*env)?;
+        let lock = RunLock::acquire(folder)?;
+        checkpoint::load(&mut learner, &checkpoint_path(folder))?;
+        let done = learner.progress().updates;
+        let (path, columns) = (folder.join("progress.csv"), columns(&learner));
+        let csv = ProgressCsv::reopen(&path, &columns, |row| row[0] <= done as f64)?;
+        let wall = last_wall(&ProgressCsv::read(&path)?);
+        let events = EventWriter::create(&folder.join("tensorboard"), Some(learner.progress().steps))?;
+        if steps.is_some() {
+            write_atomic(&folder.join("config.toml"), learner.config.to_toml().as_bytes())?;
+        }
+        Ok(Run::assemble(folder, learner, csv, events, wall, lock))
+    }
+
+    fn assemble(
+        folder: &Path,
+        learner: Learner,
+        csv: ProgressCsv,
+        events: EventWriter,
+        wall_before: f64,
+        lock: RunLock,
+    ) -> Run {
+        let tags = columns(&learner).iter().map(|c| tag(c)).collect();
+        Run { folder: folder.to_path_buf(), learner, csv, events, tags, wall_before, started: Instant::now(), _lock: lock }
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The learner.
+    pub fn learner(&self) -> &Learner {
+        &self.learner
+    }
+
+    /// Trains to the end, or until `watch` breaks: after every update it sees the report. Saves at the end, at every
+    /// checkpoint's turn, and when interrupted. A number that is not finite ends the run with a `failure.txt` and the
+    /// last good checkpoint in place.
+    pub fn train(&mut self, watch: &mut dyn FnMut(&Run, &Report) -> ControlFlow<()>) -> Result<Finish, Error> {
+        let (total, every) = (self.learner.config.updates(), self.learner.config.run.checkpoint_every);
+        self.started = Instant::now();
+        while self.learner.progress().updates < total {
+            let report = self.learner.update().inspect_err(|e| self.explain(e))?;
+            self.record(&report)?;
+            let go_on = watch(self, &report);
+            let updates = report.update;
+            if go_on.is_break() || updates == total || updates.is_multiple_of(every) {
+                self.save()?;
+            }
+            if go_on.is_break() && updates < total {
+                self.summarize()?;
+                return Ok(Finish::Interrupted);
+            }
+        }
+        self.summarize()?;
+        Ok(Finish::Done)
+    }
+
+    /// Seconds of training so far.
+    pub fn wall_s(&self) -> f64 {
+        self.wall_before + self.started.elapsed().as_secs_f64()
+    }
+
+    fn save(&mut self) -> Result<(), Error> {
+        // The rows first: a checkpoint that survives a power cut must find the rows before it.
+        self.csv.sync()?;
+        checkpoint::save(&self.learner, &checkpoint_path(&self.folder))
+    }
+
+    fn record(&mut self, report: &Report) -> Result<(), Error> {
+        let mut row = values(report);
+        row.push(self.wall_s());
+        self.csv.append(&row)?;
+        let scalars: Vec<(&str, f64)> =
+            self.tags.iter().zip(&row).skip(2).map(|(tag, value)| (tag.as_str(), *value)).collect();
+        self.events.scalars(report.steps, &scalars)?;
+        Ok(())
+    }
+
+    /// Leaves a note about what went wrong. That it cannot be written must not hide the failure itself.
+    fn explain(&self, error: &Error) {
+        let text = format!(
+            "{error}\n\ntask {}, algorithm {}, seed {}\nThe last good checkpoint is {}.\n",
+            self.learner.config.task,
+            self.learner.config.algo.name,
+            self.learner.config.seed,
+            checkpoint_path(&self.folder).display()
+        );
+        write_atomic(&self.folder.join("failure.txt"), text.as_bytes()).ok();
+    }
+
+    /// Writes `summary.json` and returns it.
+    pub fn summarize(&self) -> Result<Summary, Error> {
+        let table = ProgressCsv::read(&self.folder.join("progress.csv"))?;
+        let summary = summary(&self.learner.config, self.learner.spec(), &table);
+        let text = serde_json::to_string_pretty(&summary).expect("plain data can be written to memory");
+        write_atomic(&self.folder.join("summary.json"), (text + "\n").as_bytes())?;
+        Ok(summary)
+    }
+}
+
+/// Finds the maker of a configuration's world.
+pub type Maker = dyn Fn(&Config) -> Result<Box<dyn Fn() -> Box<dyn Env>>, Error>;
+
+/// The maker for worlds known by name.
+pub fn named_task(config: &Config) -> Result<Box<dyn Fn() -> Box<dyn Env>>, Error> {
+    let (task, options) = (config.task.clone(), config.env.clone());
+    p3o_env::tasks::make(&task, &options)?;
+    Ok(Box::new(move || p3o_env::tasks::make(&task, &options).expect("it was just made once")))
+}
+
+/// A run's settings.
+pub fn load_config(folder: &Path) -> Result<Config, Error> {
+    let path = folder.join("config.toml");
+    let text = std::fs::read_to_string(&path).map_err(|e| {
+        if folder.is_dir() {
+            Error::Folder(format!("{} is not a run: it has no readable config.toml ({e})", folder.display()))
+        } else {
+            Error::Folder(format!("there is no run at {}", folder.display()))
+        }
+    })?;
+    Config::from_toml(&text).map_err(|e| Error::Folder(format!("{}: {e}", path.display())))
+}
+
+/// A run's learner at its last checkpoint, for evaluation.
+pub fn load_learner(folder: &Path, make: &Maker) -> Result<Learner, Error> {
+    let config = load_config(folder)?;
+    let env = make(&config)?;
+    let mut learner = Learner::new(config, &*env)?;
+    checkpoint::load(&mut learner, &checkpoint_path(folder))?;
+    Ok(learner)
+}
+
+fn create_folder(path: &Path) -> Result<(), Error> {
+    std::fs::create_dir_all(path)
+        .map_err(|e| std::io::Error::new(e.kind(), format!("cannot make {}: {e}", path.display())).into())
+}
+
+/// Columns of progress.csv; only the last two depend on the machine.
+fn columns(learner: &Learner) -> Vec<String> {
+    let costs: Vec<&str> = learner.spec().costs.iter().map(|c| c.name.as_str()).collect();
+    let constrained: Vec<&str> = learner.constraints().iter().map(|&i| costs[i]).collect();
+    let mut columns: Vec<String> = ["update", "steps", "episodes", "return", "length"].map(String::from).to_vec();
+    columns.extend(costs.iter().map(|c| format!("cost_{c}")));
+    columns.extend(costs.iter().map(|c| format!("cost_per_step_{c}")));
+    columns.extend(constrained.iter().map(|c| format!("offset_{c}")));
+    columns.extend(constrained.iter().map(|c| format!("loss_cost_{c}")));
+    columns.extend(constrained.iter().map(|c| format!("penalized_{c}")));
+    let rest = ["loss", "loss_reward", "kl", "kappa", "passes", "redone", "gradient_norm", "entropy"];
+    columns.extend(rest.map(String::from));
+    for kind in ["value_loss", "explained"] {
+        columns.push(format!("{kind}_reward"));
+        columns.extend(constrained.iter().map(|c| format!("{kind}_{c}")));
+    }
+    columns.extend(["steps_per_s", "wall_s"].map(String::from));
+    columns
+}
+
+/// A report in the order of [`columns`], but for the last one.
+fn values(r: &Report) -> Vec<f64> {
+    let mut row = vec![r.update as f64, r.steps as f64, r.episodes as f64, r.ret, r.length];
+    let p = &r.passes;
+    for group in [&r.costs, &r.costs_per_step, &r.offsets, &p.loss_c, &p.penalized] {
+        row.extend(group);
+    }
+    let counts = [p.steps as f64, p.redone as f64];
+    row.extend([p.loss, p.loss_r, p.kl, p.kappa, counts[0], counts[1], p.gradient_norm, r.entropy]);
+    row.extend(r.critic_losses.iter().chain(&r.explained));
+    row.push(r.steps as f64 / r.update as f64 / ((r.rollout_ms + r.update_ms) / 1e3));
+    row
+}
+
+/// Groups columns under TensorBoard's headings.
+fn tag(column: &str) -> String {
+    let group = match column {
+        "return" | "length" | "episodes" => "episode",
+        "wall_s" | "steps_per_s" => "time",
+        c if c.starts_with("cost_") => "episode",
+        c if c.starts_with("value_loss") || c.starts_with("explained") => "critic",
+        _ => "policy",
+    };
+    format!("{group}/{column}")
+}
+
+fn last_wall(table: &Table) -> f64 {
+    let column = table.column("wall_s").expect("reopening has checked the columns");
+    table.rows.last().map_or(0.0, |row| row[column])
+}
+
+/// The figures of the last tenth of training.
+pub fn summary(config: &Config, spec: &p3o_env::EnvSpec, table: &Table) -> Summary {
+    let at = |name: &str| table.column(name).expect("progress.csv has been written by this program");
+    let (steps_at, episodes_at) = (at("steps"), at("episodes"));
+    let steps = table.rows.last().map_or(0.0, |row| row[steps_at]);
+    let late: Vec<&Vec<f64>> = table.rows.iter().filter(|row| row[steps_at] > 0.9 * steps).collect();
+    let mean = |column: usize| {
+        let rows = late.iter().filter(|row| row[episodes_at] > 0.0);
+        let (sum, n) = rows.fold((0.0, 0.0), |(s, n), row| (s + row[column] * row[episodes_at], n + row[episodes_at]));
+        (n > 0.0).then_some(sum / n)
+    };
+    let costs = spec.costs.iter().map(|cost| {
+        let (mean, limit) = (mean(at(&format!("cost_{}", cost.name))), config.limits.get(&cost.name).copied());
+        let satisfied = mean.zip(limit).map(|(mean, limit)| mean <= limit);
+        (cost.name.clone(), CostSummary { mean, limit, satisfied })
+    });
+    let wall_s = last_wall(table);
+    Summary {
+        task: config.task.clone(),
+        algo: config.algo.name.clone(),
+        seed: config.seed,
+        steps: steps as u64,
+        wall_s,
+        steps_per_s: if wall_s > 0.0 { steps / wall_s } else { 0.0 },
+        return_mean: mean(at("return")),
+        costs: costs.collect(),
+    }
+}
