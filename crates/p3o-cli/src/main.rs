@@ -1,2 +1,69 @@
-//! cli
-fn main(){}
+//! The command line of p3o: arguments in, exit codes and pictures out. Only this crate prints.
+
+mod args;
+mod bench;
+mod evaluate;
+mod list;
+mod screen;
+mod train;
+
+use args::{Cli, Command};
+use clap::Parser;
+use std::process::ExitCode;
+
+/// Why a command did not succeed.
+pub enum Failure {
+    /// One clear line, exit code 1.
+    Failed(String),
+    /// The command was not used rightly: one clear line, exit code 2.
+    Usage(String),
+    /// Everything is saved, exit code 130.
+    Interrupted,
+    /// A limit is not kept with confidence, exit code 3.
+    Unsafe,
+}
+
+impl From<p3o::Error> for Failure {
+    fn from(e: p3o::Error) -> Self {
+        match e {
+            p3o::Error::Config(_) | p3o::Error::Task(_) => Failure::Usage(e.to_string()),
+            _ => Failure::Failed(e.to_string()),
+        }
+    }
+}
+
+impl From<p3o::ConfigError> for Failure {
+    fn from(e: p3o::ConfigError) -> Self {
+        Failure::Usage(e.to_string())
+    }
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Train(args) => train::train(&args),
+        Command::Resume(args) => train::resume(&args),
+        Command::Evaluate(args) => evaluate::evaluate(&args),
+        Command::List => list::list(),
+        Command::Bench(args) => bench::bench(&args),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Failed(line)) => complain(&line, 1),
+        Err(Failure::Usage(line)) => complain(&line, 2),
+        Err(Failure::Unsafe) => ExitCode::from(3),
+        Err(Failure::Interrupted) => ExitCode::from(130),
+    }
+}
+
+fn complain(line: &str, code: u8) -> ExitCode {
+    eprintln!("p3o: {line}");
+    ExitCode::from(code)
+}
+
+/// A pool of the wanted number of threads, or of as many as there are cores.
+pub fn pool(threads: Option<usize>) -> Result<rayon::ThreadPool, Failure> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads.unwrap_or(0))
+        .build()
+        .map_err(|e| Failure::Failed(format!("cannot start threads: {e}")))
+}

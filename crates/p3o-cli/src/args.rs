@@ -1,0 +1,115 @@
+//! The arguments, as typed.
+
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Train policies that earn reward and keep their costs under hard limits.
+#[derive(Parser)]
+#[command(name = "p3o", version, max_term_width = 110)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Train a policy and leave a run's folder behind.
+    Train(TrainArgs),
+    /// Go on with a run where its last checkpoint left it.
+    Resume(ResumeArgs),
+    /// Play episodes with a trained policy and say how safe it is.
+    Evaluate(EvaluateArgs),
+    /// Show the tasks with their costs and options, the algorithms, the presets, and the runs in ./runs.
+    List,
+    /// Measure the speed of this machine: environments, rollouts, training, and the share of its peak.
+    Bench(BenchArgs),
+}
+
+/// Arguments of `train`.
+#[derive(Args)]
+pub struct TrainArgs {
+    /// The world, for example PointGoal; `p3o list` shows all.
+    #[arg(required_unless_present = "config")]
+    pub task: Option<String>,
+    /// The algorithm [default: p3o].
+    #[arg(long)]
+    pub algo: Option<String>,
+    /// The settings to start from [default: quick].
+    #[arg(long)]
+    pub preset: Option<String>,
+    /// Limit of a cost over an episode, NAME=NUMBER; NAME=none only measures it. May be given several times.
+    #[arg(long, value_name = "NAME=LIMIT")]
+    pub limit: Vec<String>,
+    /// Decides every random number of the run.
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Environment steps, for example 2e6.
+    #[arg(long)]
+    pub steps: Option<String>,
+    /// Change any setting, for example algo.kappa=10. May be given several times.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Start from a complete config.toml instead of a preset.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["task", "algo", "preset"])]
+    pub config: Option<PathBuf>,
+    /// The run's folder [default: runs/TASK-ALGO-seedN].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Threads to use; the results do not depend on it [default: all cores].
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+}
+
+/// Arguments of `resume`.
+#[derive(Args)]
+pub struct ResumeArgs {
+    /// The run's folder.
+    pub run: PathBuf,
+    /// Train to this many steps instead of those the run was started with.
+    #[arg(long)]
+    pub steps: Option<String>,
+    /// Threads to use; the results do not depend on it [default: all cores].
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+}
+
+/// Arguments of `evaluate`.
+#[derive(Args)]
+pub struct EvaluateArgs {
+    /// The run's folder.
+    pub run: PathBuf,
+    /// Episodes to play.
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    pub episodes: u32,
+    /// Decides every random number of the evaluation.
+    #[arg(long, default_value_t = 1_000_000)]
+    pub seed: u64,
+    /// Take the likeliest action instead of drawing one.
+    #[arg(long)]
+    pub deterministic: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Exit with 3 when the upper 95 % bound of a cost's mean exceeds its limit.
+    #[arg(long)]
+    pub require_safe: bool,
+    /// Threads to use; the results do not depend on it [default: all cores].
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+}
+
+/// Arguments of `bench`.
+#[derive(Args)]
+pub struct BenchArgs {
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Thread counts to measure [default: 1 and all cores].
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Vec<u16>,
+    /// Seconds per figure; more are steadier.
+    #[arg(long, default_value_t = 2.0)]
+    pub seconds: f64,
+}

@@ -1,0 +1,183 @@
+//! `p3o bench`: what this machine does, as figures that can be compared within one run.
+
+use crate::args::BenchArgs;
+use crate::screen::{Grid, thousands};
+use crate::{Failure, pool};
+use p3o::normalize::Normalizer;
+use p3o::policy::Policy;
+use p3o::rollout::Collector;
+use p3o::{Config, Learner};
+use p3o_env::{Env, Lane, PointGoal};
+use p3o_nn::{Isa, peak_gflops};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+use rayon::prelude::*;
+use serde::Serialize;
+use std::time::Instant;
+
+/// The figures of one thread count. Speeds are of PointGoal; the networks are 64x64 where the name says nothing.
+#[derive(Default, Serialize)]
+struct Figures {
+    threads: usize,
+    /// Environments alone, random actions.
+    env_steps_per_s: f64,
+    /// Environments and the policy.
+    rollout_steps_per_s: f64,
+    /// All of training: batch 20,000, 40 passes, no early stop.
+    train_steps_per_s: f64,
+    /// Matrix products of the update over its whole time, 20,000 rows.
+    update_gflops: f64,
+    /// The same for 256x256, 30,000 rows.
+    update256_gflops: f64,
+    /// What the threads reach together in registers alone.
+    peak_gflops: f64,
+    update_share: f64,
+    update256_share: f64,
+    /// Largest memory so far, before the 256x256 networks.
+    peak_rss_mb: f64,
+}
+
+/// `p3o bench`
+pub fn bench(args: &BenchArgs) -> Result<(), Failure> {
+    if !(args.seconds.is_finite() && args.seconds > 0.0) {
+        return Err(Failure::Usage(format!("--seconds must be positive and finite, not {}", args.seconds)));
+    }
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut counts: Vec<usize> = args.threads.iter().map(|&t| usize::from(t)).collect();
+    if counts.is_empty() {
+        counts = if cores > 1 { vec![1, cores] } else { vec![1] };
+    }
+    let mut all = Vec::new();
+    // Training first for all thread counts: the larger networks would hide its memory.
+    for threads in counts {
+        let mut figures = Figures { threads, ..Figures::default() };
+        pool(Some(threads))?.install(|| steps(&mut figures, args.seconds));
+        all.push(figures);
+    }
+    for figures in &mut all {
+        let pool = pool(Some(figures.threads))?;
+        figures.peak_gflops = pool.broadcast(|_| peak_gflops(Isa::detect(), args.seconds / 4.0)).iter().sum();
+        let wide = learner(&["net.hidden=[256,256]", "rollout.envs=30", "rollout.batch=30000", "algo.passes=10"]);
+        (_, figures.update256_gflops) = pool.install(|| train(wide, args.seconds));
+        figures.update_share = figures.update_gflops / figures.peak_gflops;
+        figures.update256_share = figures.update256_gflops / figures.peak_gflops;
+    }
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&all).expect("plain data can be written to memory"));
+    } else {
+        table(&all);
+    }
+    Ok(())
+}
+
+fn steps(figures: &mut Figures, seconds: f64) {
+    figures.env_steps_per_s = environments(figures.threads, seconds);
+    figures.rollout_steps_per_s = rollouts(seconds);
+    (figures.train_steps_per_s, figures.update_gflops) = train(learner(&["algo.passes=40"]), seconds);
+    figures.peak_rss_mb = peak_rss_mb();
+}
+
+fn point_goal() -> Box<dyn Env> {
+    Box::new(PointGoal::default())
+}
+
+/// Every thread steps its own environments.
+fn environments(threads: usize, seconds: f64) -> f64 {
+    let start = Instant::now();
+    let done: u64 = (0..threads as u64)
+        .into_par_iter()
+        .map(|thread| {
+            let mut lanes: Vec<Lane> = (0..8).map(|i| Lane::new(point_goal(), thread, i)).collect();
+            let mut steps = 0;
+            while start.elapsed().as_secs_f64() < seconds {
+                for t in 0..1000u32 {
+                    for lane in &mut lanes {
+                        // Spread over [-1, 1) without the cost of a generator.
+                        let noise = |k: u32| (t.wrapping_mul(k) >> 8) as f32 / (1 << 23) as f32 - 1.0;
+                        lane.step(&[noise(2_654_435_761), noise(2_246_822_519)]);
+                    }
+                }
+                steps += 1000 * lanes.len() as u64;
+            }
+            steps
+        })
+        .sum();
+    done as f64 / start.elapsed().as_secs_f64()
+}
+
+fn rollouts(seconds: f64) -> f64 {
+    let config = config(&[]);
+    let mut rng = ChaCha8Rng::seed_from_u64(0);
+    let spec = PointGoal::default().spec().clone();
+    let policy = Policy::new(&config.net, spec.obs_dim, spec.action, 1e-3, &mut rng);
+    let normalizer = Normalizer::new(spec.obs_dim, config.rollout.normalize_obs);
+    let (envs, batch) = (config.rollout.envs, config.rollout.batch);
+    let mut collector = Collector::new(&point_goal, envs, batch / envs, 0, config.rollout.gamma);
+    collector.collect(&policy, &normalizer);
+    let (start, mut steps) = (Instant::now(), 0);
+    while start.elapsed().as_secs_f64() < seconds {
+        collector.collect(&policy, &normalizer);
+        steps += batch;
+    }
+    steps as f64 / start.elapsed().as_secs_f64()
+}
+
+fn config(settings: &[&str]) -> Config {
+    let mut config = Config::preset("quick", "p3o", PointGoal::default().spec()).expect("the preset exists");
+    let fixed = ["algo.target_kl=1e9", "net.hidden=[64,64]", "rollout.envs=20", "rollout.batch=20000"];
+    for assignment in fixed.iter().chain(settings) {
+        config.set(assignment).expect("the settings exist");
+    }
+    config.critic.passes = config.algo.passes;
+    config
+}
+
+fn learner(settings: &[&str]) -> Learner {
+    Learner::new(config(settings), &point_goal).expect("the settings are valid")
+}
+
+/// Steps per second of whole updates, and GFLOP/s of their matrix products over the update's time.
+fn train(mut learner: Learner, seconds: f64) -> (f64, f64) {
+    let broken = "training the preset stays finite";
+    learner.update().expect(broken);
+    let (start, mut rounds, mut update_s, mut flops) = (Instant::now(), 0.0, 0.0, 0.0);
+    while start.elapsed().as_secs_f64() < seconds || rounds < 2.0 {
+        let report = learner.update().expect(broken);
+        rounds += 1.0;
+        update_s += report.update_ms / 1e3;
+        let (forward, backward) = learner.policy().net.flops_per_row();
+        let critics = (1 + learner.constraints().len()) as f64;
+        let passes = (report.passes.steps + report.passes.redone) as f64 + critics * learner.config.critic.passes as f64;
+        // Actor and critics differ by one output; the actor's count stands for all. Critics also value the batch.
+        flops += learner.config.rollout.batch as f64 * (passes * (forward + backward) + critics * forward);
+    }
+    let steps = rounds * learner.config.rollout.batch as f64;
+    (steps / start.elapsed().as_secs_f64(), flops / update_s / 1e9)
+}
+
+/// The process's largest resident memory, where the system tells.
+fn peak_rss_mb() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+    line.and_then(|l| l.trim().trim_end_matches(" kB").parse::<f64>().ok()).map_or(f64::NAN, |kb| kb / 1024.0)
+}
+
+fn table(all: &[Figures]) {
+    println!("{:?}, PointGoal; networks 64x64 unless said otherwise\n", Isa::detect());
+    let headings: Vec<String> = all.iter().map(|f| format!("{} thread{}", f.threads, if f.threads == 1 { "" } else { "s" })).collect();
+    let headings: Vec<&str> = std::iter::once("").chain(headings.iter().map(String::as_str)).collect();
+    let mut grid = Grid::new(&headings);
+    let mut row = |name: &str, cell: &dyn Fn(&Figures) -> String| {
+        grid.row(std::iter::once(name.to_string()).chain(all.iter().map(cell)).collect());
+    };
+    row("environment steps/s", &|f| thousands(f.env_steps_per_s));
+    row("with inference", &|f| thousands(f.rollout_steps_per_s));
+    row("with training (batch 20,000, 40 passes)", &|f| thousands(f.train_steps_per_s));
+    row("peak GFLOP/s", &|f| format!("{:.0}", f.peak_gflops));
+    row("update GFLOP/s", &|f| format!("{:.0}", f.update_gflops));
+    row("  share of peak", &|f| format!("{:.0} %", 100.0 * f.update_share));
+    row("update GFLOP/s, 256x256", &|f| format!("{:.0}", f.update256_gflops));
+    row("  share of peak", &|f| format!("{:.0} %", 100.0 * f.update256_share));
+    row("peak memory of training, MB", &|f| format!("{:.0}", f.peak_rss_mb));
+    grid.print();
+}

@@ -1,0 +1,68 @@
+//! `p3o list`
+
+use crate::Failure;
+use crate::screen::{Grid, figure, thousands};
+use crate::train::shown;
+use p3o::config::{ALGORITHMS, PRESETS};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// `p3o list`
+pub fn list() -> Result<(), Failure> {
+    println!("Tasks");
+    for task in p3o_env::TASKS {
+        println!("  {:<12} {}", task.name, task.summary);
+        let env = p3o_env::tasks::make(task.name, &BTreeMap::new()).expect("a listed task can be made");
+        let costs: Vec<String> = env.spec().costs.iter().map(|c| format!("{} (limit {})", c.name, c.limit)).collect();
+        println!("  {:<12} costs: {}", "", costs.join(", "));
+        for option in task.options {
+            let (name, default, allowed) = (option.name, option.default, &option.allowed);
+            println!("  {:<12} --set env.{name}={default}  {} ({allowed})", "", option.summary);
+        }
+    }
+    for (title, entries) in [("Algorithms", ALGORITHMS), ("Presets", PRESETS)] {
+        println!("\n{title}");
+        for (name, summary) in entries {
+            println!("  {name:<12} {summary}");
+        }
+    }
+    runs();
+    Ok(())
+}
+
+/// The runs in ./runs, with what they came to.
+fn runs() {
+    let mut folders: Vec<_> = std::fs::read_dir("runs")
+        .map(|entries| entries.flatten().map(|e| e.path()).filter(|p| p.join("config.toml").is_file()).collect())
+        .unwrap_or_default();
+    if folders.is_empty() {
+        return;
+    }
+    folders.sort();
+    println!("\nRuns");
+    let mut grid = Grid::new(&["", "steps", "return", "costs"]);
+    for folder in folders {
+        grid.row(row(&folder));
+    }
+    grid.print();
+}
+
+fn row(folder: &Path) -> Vec<String> {
+    let read = |folder: &Path| -> Option<serde_json::Value> {
+        serde_json::from_str(&std::fs::read_to_string(folder.join("summary.json")).ok()?).ok()
+    };
+    let Some(summary) = read(folder) else {
+        return vec![shown(folder), "unfinished".into()];
+    };
+    let costs = summary["costs"].as_object().into_iter().flatten().map(|(name, cost)| {
+        let mean = figure(cost["mean"].as_f64().unwrap_or(f64::NAN));
+        let limit = cost["limit"].as_f64().map_or(String::new(), |l| format!("/{l}"));
+        format!("{name} {mean}{limit}")
+    });
+    vec![
+        shown(folder),
+        thousands(summary["steps"].as_f64().unwrap_or(0.0)),
+        figure(summary["return_mean"].as_f64().unwrap_or(f64::NAN)),
+        costs.collect::<Vec<_>>().join(", "),
+    ]
+}

@@ -1,0 +1,159 @@
+//! What a person sees: the progress bar, plain lines, and tables.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use p3o::{Learner, Report, Run};
+use std::io::{IsTerminal, Write};
+
+/// 1234567 as 1,234,567.
+pub fn thousands(n: f64) -> String {
+    let digits = format!("{:.0}", n.abs());
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    if n < 0.0 { format!("-{out}") } else { out }
+}
+
+/// Seconds as 2 h 05 m, 3 m 12 s or 8 s.
+pub fn duration(seconds: f64) -> String {
+    let s = seconds.round() as u64;
+    match s {
+        0..60 => format!("{s} s"),
+        60..3600 => format!("{} m {:02} s", s / 60, s % 60),
+        _ => format!("{} h {:02} m", s / 3600, s % 3600 / 60),
+    }
+}
+
+/// A figure that may be missing.
+pub fn figure(x: f64) -> String {
+    if x.is_nan() { "-".into() } else { format!("{x:.2}") }
+}
+
+/// Whether to colour what goes to a stream.
+fn colours(terminal: bool) -> bool {
+    terminal && std::env::var_os("NO_COLOR").is_none()
+}
+
+fn paint(text: &str, good: bool, on: bool) -> String {
+    if !on {
+        return text.to_string();
+    }
+    format!("\x1b[{}m{text}\x1b[0m", if good { 32 } else { 31 })
+}
+
+/// Shows how a run goes: a bar on a terminal, a line per update elsewhere.
+pub struct Progress {
+    bar: Option<ProgressBar>,
+    colours: bool,
+}
+
+impl Progress {
+    /// For a run that is about to start.
+    pub fn new(learner: &Learner) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        let bar = terminal.then(|| {
+            let total = learner.config.updates() * learner.config.rollout.batch as u64;
+            let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
+            let style = ProgressStyle::with_template("{wide_bar:.cyan/black} {percent:>3} %  {prefix}\n{msg}");
+            bar.set_style(style.expect("the template is fixed").progress_chars("━╸─"));
+            bar.set_position(learner.progress().steps);
+            bar.set_prefix("starting");
+            bar.tick();
+            bar
+        });
+        Progress { bar, colours: colours(terminal) }
+    }
+
+    /// After an update.
+    pub fn show(&self, run: &Run, report: &Report) {
+        let (learner, updates) = (run.learner(), run.learner().config.updates());
+        let batch = learner.config.rollout.batch as f64;
+        let speed = batch / ((report.rollout_ms + report.update_ms) / 1e3);
+        let left = duration((updates - report.update) as f64 * batch / speed);
+        let figures = self.figures(learner, report);
+        let speed = format!("{} steps/s", thousands(speed));
+        match &self.bar {
+            Some(bar) => {
+                bar.set_position(report.steps);
+                bar.set_prefix(format!("{speed}, {left} left"));
+                bar.set_message(figures);
+            }
+            None => {
+                let steps = thousands(report.steps as f64);
+                let line =
+                    format!("update {}/{updates}  steps {steps}  {figures}  {speed}  {left} left", report.update);
+                // A closed pipe must not end the training.
+                writeln!(std::io::stdout(), "{line}").ok();
+            }
+        }
+    }
+
+    /// Removes the bar.
+    pub fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn figures(&self, learner: &Learner, report: &Report) -> String {
+        let mut parts = vec![format!("return {}", figure(report.ret))];
+        for ((cost, mean), limit) in learner.spec().costs.iter().zip(&report.costs).zip(learner.limits()) {
+            let text = if mean.is_nan() { "-".to_string() } else { format!("{mean:.1}") };
+            parts.push(if limit.is_finite() {
+                format!("{} {}/{limit}", cost.name, paint(&text, *mean <= *limit, self.colours))
+            } else {
+                format!("{} {text}", cost.name)
+            });
+        }
+        parts.push(format!("kl {:.4}", report.passes.kl));
+        if !learner.constraints().is_empty() {
+            parts.push(format!("kappa {:.3}", report.passes.kappa).trim_end_matches('0').trim_end_matches('.').into());
+        }
+        parts.join("  ")
+    }
+}
+
+/// Rows under headings, the first column left, the others right.
+pub struct Grid {
+    rows: Vec<Vec<String>>,
+    /// Row and column of coloured cells, and whether they are good.
+    painted: Vec<(usize, usize, bool)>,
+}
+
+impl Grid {
+    /// With its headings.
+    pub fn new(headings: &[&str]) -> Self {
+        Grid { rows: vec![headings.iter().map(|h| h.to_string()).collect()], painted: Vec::new() }
+    }
+
+    /// Adds a row.
+    pub fn row(&mut self, cells: Vec<String>) {
+        self.rows.push(cells);
+    }
+
+    /// Colours a cell of the last row.
+    pub fn paint(&mut self, column: usize, good: bool) {
+        self.painted.push((self.rows.len() - 1, column, good));
+    }
+
+    /// Prints it to standard output.
+    pub fn print(&self) {
+        let colours = colours(std::io::stdout().is_terminal());
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let width = |c: usize| self.rows.iter().filter_map(|r| r.get(c)).map(|t| t.chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        for (r, row) in self.rows.iter().enumerate() {
+            let mut line = String::from(" ");
+            for (c, text) in row.iter().enumerate() {
+                let pad = " ".repeat(widths[c] - text.chars().count());
+                let mark = self.painted.iter().find(|(pr, pc, _)| (*pr, *pc) == (r, c));
+                let cell = mark.map_or(text.clone(), |(_, _, good)| paint(text, *good, colours));
+                line += &if c == 0 { format!(" {cell}{pad}") } else { format!("  {pad}{cell}") };
+            }
+            println!("{}", line.trim_end());
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! `p3o train` and `p3o resume`.
+
+use crate::args::{ResumeArgs, TrainArgs};
+use crate::screen::{Grid, Progress, duration, figure, thousands};
+use crate::{Failure, pool};
+use p3o::config::count;
+use p3o::run::{Summary, named_task};
+use p3o::{Config, ConfigError, Error, Finish, Run};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// `p3o train`
+pub fn train(args: &TrainArgs) -> Result<(), Failure> {
+    let config = resolve(args)?;
+    let folder = args.out.clone().unwrap_or_else(|| free_folder(&config));
+    let threads = args.threads.map(usize::from);
+    drive(threads, move || {
+        let make = named_task(&config)?;
+        Run::start(config, &*make, &folder)
+    })
+}
+
+/// `p3o resume`
+pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
+    let steps = args.steps.as_deref().map(parse_steps).transpose()?;
+    let folder = args.run.clone();
+    drive(args.threads.map(usize::from), move || Run::resume(&folder, &named_task, steps))
+}
+
+/// From arguments to a valid configuration.
+fn resolve(args: &TrainArgs) -> Result<Config, Failure> {
+    let mut config = match (&args.config, &args.task) {
+        (Some(path), _) => {
+            let text = std::fs::read_to_string(path)
+                .map_err(|e| Failure::Failed(format!("cannot read {}: {e}", path.display())))?;
+            Config::from_toml(&text).map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))?
+        }
+        (None, task) => {
+            let task = task.as_deref().expect("clap requires a task without --config");
+            let options = env_options(&args.set)?;
+            let env = p3o_env::tasks::make(task, &options).map_err(with_hint)?;
+            let (algo, preset) = (args.algo.as_deref().unwrap_or("p3o"), args.preset.as_deref().unwrap_or("quick"));
+            let mut config = Config::preset(preset, algo, env.spec())?;
+            config.env = options;
+            config
+        }
+    };
+    for assignment in &args.set {
+        config.set(assignment)?;
+    }
+    if let Some(seed) = args.seed {
+        config.seed = seed;
+    }
+    if let Some(steps) = &args.steps {
+        config.steps = parse_steps(steps)?;
+    }
+    let env = p3o_env::tasks::make(&config.task, &config.env).map_err(with_hint)?;
+    for limit in &args.limit {
+        apply_limit(&mut config, limit)?;
+    }
+    config.check(env.spec())?;
+    Ok(config)
+}
+
+/// The task's options among the settings: they decide which costs there are.
+fn env_options(settings: &[String]) -> Result<BTreeMap<String, f64>, Failure> {
+    let mut options = BTreeMap::new();
+    for (key, value) in settings.iter().filter_map(|s| s.strip_prefix("env.")?.split_once('=')) {
+        let number = value.trim().parse::<f64>().ok().filter(|x| x.is_finite());
+        let number = number.ok_or_else(|| Failure::Usage(format!("env.{key} takes a finite number, not `{value}`")))?;
+        options.insert(key.trim().to_string(), number);
+    }
+    Ok(options)
+}
+
+fn apply_limit(config: &mut Config, text: &str) -> Result<(), Failure> {
+    let (name, value) =
+        text.split_once('=').ok_or_else(|| Failure::Usage(format!("--limit takes NAME=NUMBER, not `{text}`")))?;
+    if value == "none" {
+        config.limits.remove(name);
+        return Ok(());
+    }
+    let number = value.parse::<f64>().map_err(|_| Failure::Usage(format!("--limit {name} takes a number, not `{value}`")))?;
+    config.limits.insert(name.to_string(), number);
+    Ok(())
+}
+
+fn parse_steps(text: &str) -> Result<u64, Failure> {
+    let steps = count(text).filter(|&n| n > 0).ok_or_else(|| {
+        ConfigError::new(format!("--steps takes a positive whole number such as 2000000 or 2e6, not `{text}`"))
+    })?;
+    Ok(steps as u64)
+}
+
+/// An unknown task or option, with the nearest known one.
+fn with_hint(e: p3o_env::TaskError) -> Failure {
+    let hint = match &e {
+        p3o_env::TaskError::UnknownTask { name, known } => p3o::error::suggest(name, known.iter().copied()),
+        p3o_env::TaskError::UnknownOption { name, known, .. } => p3o::error::suggest(name, known.iter().copied()),
+        p3o_env::TaskError::OutOfRange { .. } => String::new(),
+    };
+    Failure::Usage(format!("{e}{hint}"))
+}
+
+/// runs/TASK-ALGO-seedN, with a number behind it where that exists.
+fn free_folder(config: &Config) -> PathBuf {
+    let name = format!("runs/{}-{}-seed{}", config.task, config.algo.name, config.seed);
+    let numbered = (2..).map(|i| PathBuf::from(format!("{name}-{i}")));
+    std::iter::once(PathBuf::from(&name)).chain(numbered).find(|p| !p.exists()).expect("the numbers do not end")
+}
+
+/// Opens a run and trains it to its end, with a bar, Ctrl-C and a table.
+fn drive(threads: Option<usize>, open: impl FnOnce() -> Result<Run, Error> + Send) -> Result<(), Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let heard = Arc::clone(&stop);
+    ctrlc::set_handler(move || {
+        if heard.swap(true, Ordering::SeqCst) {
+            std::process::exit(130);
+        }
+        eprintln!("\np3o: finishing this update, then saving; press Ctrl-C again to quit at once");
+    })
+    .map_err(|e| Failure::Failed(format!("cannot listen for Ctrl-C: {e}")))?;
+    pool(threads)?.install(|| {
+        let mut run = open()?;
+        let folder = run.folder().to_path_buf();
+        let progress = Progress::new(run.learner());
+        let finish = run.train(&mut |run, report| {
+            progress.show(run, report);
+            if stop.load(Ordering::SeqCst) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        progress.clear();
+        let finish = finish?;
+        let summary = run.summarize()?;
+        if finish == Finish::Interrupted {
+            let done = run.learner().progress();
+            println!("Saved after {} steps. Go on with:  p3o resume {}", thousands(done.steps as f64), shown(&folder));
+            return Err(Failure::Interrupted);
+        }
+        table(&summary, &folder);
+        Ok(())
+    })
+}
+
+fn table(s: &Summary, folder: &Path) {
+    println!(
+        "\n{}, {}, seed {}: {} steps in {} ({} steps/s); means over the last tenth\n",
+        s.task,
+        s.algo,
+        s.seed,
+        thousands(s.steps as f64),
+        duration(s.wall_s),
+        thousands(s.steps_per_s)
+    );
+    let mut grid = Grid::new(&["", "mean", "limit", ""]);
+    grid.row(vec!["return".into(), figure(s.return_mean.unwrap_or(f64::NAN))]);
+    for (name, cost) in &s.costs {
+        let limit = cost.limit.map_or("none".into(), |l| l.to_string());
+        let verdict = cost.satisfied.map_or("", |ok| if ok { "satisfied" } else { "violated" });
+        grid.row(vec![format!("cost {name}"), figure(cost.mean.unwrap_or(f64::NAN)), limit, verdict.into()]);
+        if let Some(ok) = cost.satisfied {
+            grid.paint(3, ok);
+        }
+    }
+    grid.print();
+    println!("\nIn {0}: progress.csv, tensorboard/, summary.json\nNext:  p3o evaluate {0}", shown(folder));
+}
+
+/// A path that can be pasted into a shell.
+pub fn shown(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+=,".contains(c));
+    if plain { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
