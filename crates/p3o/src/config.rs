@@ -111,6 +111,9 @@ pub struct Algo {
     /// What is standardised: whole (the constraint, offset included), whole_mean (and the advantage's mean kept),
     /// advantage (leaving the offset as it is) or none.
     pub cost_scale: String,
+    /// Where the cost of an episode is taken from: episodes (those that ended in the batch) or steps (the batch's mean
+    /// cost per step times the length of an episode: no lag when episodes span several batches).
+    pub cost_estimate: String,
     /// Share of each limit held back as a safety margin.
     pub margin: f64,
 }
@@ -170,6 +173,7 @@ impl Config {
                 kappa_max: 40.0,
                 offset: "per_step".into(),
                 cost_scale: "whole".into(),
+                cost_estimate: "episodes".into(),
                 margin: 0.0,
             },
             critic: Critic { learning_rate: 1e-3, passes: 40, minibatch: 0 },
@@ -231,6 +235,7 @@ impl Config {
         known("initialisation", &self.net.init, ["orthogonal", "glorot"])?;
         known("kappa schedule", &self.algo.kappa_schedule, ["fixed", "adaptive"])?;
         known("offset", &self.algo.offset, ["per_step", "discounted", "paper"])?;
+        known("cost estimate", &self.algo.cost_estimate, ["episodes", "steps"])?;
         known("cost scale", &self.algo.cost_scale, ["whole", "whole_mean", "advantage", "none"])?;
         for (name, limit) in &self.limits {
             let costs = spec.costs.iter().map(|c| c.name.as_str());

@@ -286,10 +286,16 @@ impl Learner {
         let (mean, deviation) = moments(&s.adv_r);
         rescale(&mut s.adv_r, mean, deviation.max(1e-8));
         let length = if progress.length > 0.0 { progress.length } else { self.spec.horizon as f64 };
+        let discounted_length = (1.0 - libm::pow(gamma, length)) / (1.0 - gamma);
         for (i, &cost) in constraints.iter().enumerate() {
+            let per_step = report.costs_per_step[cost];
+            let (episode, discounted) = match config.algo.cost_estimate.as_str() {
+                "steps" => (per_step * length, per_step * discounted_length),
+                _ => (progress.costs[cost], progress.discounted[cost]),
+            };
             let estimate = CostEstimate {
-                episode: progress.costs[cost],
-                discounted: progress.discounted[cost],
+                episode,
+                discounted,
                 length,
                 limit: self.limits[cost] * (1.0 - config.algo.margin),
             };
