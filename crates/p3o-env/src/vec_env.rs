@@ -50,6 +50,8 @@ pub struct LaneStep {
     pub terminated: bool,
     /// The clock ended the episode: [`Lane::final_obs`] still has a value.
     pub truncated: bool,
+    /// The episode was truncated before its time by [`VecEnv::stagger`]: its sums are not those of a whole one.
+    pub partial: bool,
 }
 
 impl LaneStep {
@@ -75,6 +77,8 @@ struct Record {
     last: LaneStep,
     running: Episode,
     finished: Episode,
+    /// Steps after which the first episode is truncated, if before its time.
+    first_cut: Option<usize>,
 }
 
 impl Lane {
@@ -92,6 +96,7 @@ impl Lane {
             last: LaneStep::default(),
             running: Episode::empty(costs),
             finished: Episode::empty(costs),
+            first_cut: None,
         };
         Lane { env, rng, record }
     }
@@ -143,11 +148,13 @@ impl Lane {
 
     /// Advances one step; when that ends the episode, the next one has begun on return.
     pub fn step(&mut self, action: &[f32]) -> LaneStep {
-        let Record { obs, final_obs, costs, last, running, finished } = &mut self.record;
+        let Record { obs, final_obs, costs, last, running, finished, first_cut } = &mut self.record;
         let Outcome { reward, terminated, truncated } = self.env.step(action, obs, costs);
         running.add(reward, costs);
-        *last = LaneStep { reward, terminated, truncated };
+        let partial = !terminated && !truncated && *first_cut == Some(running.len);
+        *last = LaneStep { reward, terminated, truncated: truncated || partial, partial };
         if last.ended() {
+            *first_cut = None;
             std::mem::swap(running, finished);
             running.clear();
             std::mem::swap(obs, final_obs);
@@ -182,6 +189,15 @@ impl VecEnv {
         let lanes: Vec<Lane> = (0..n).map(|i| Lane::new(make(), seed, i as u64)).collect();
         let spec = lanes[0].env.spec().clone();
         VecEnv { lanes, spec }
+    }
+
+    /// Truncates the lanes' first episodes after different numbers of steps, so that from then on episodes end evenly
+    /// over time instead of all at once. To be called before the first step.
+    pub fn stagger(&mut self) {
+        let (n, horizon) = (self.lanes.len(), self.spec.horizon);
+        for (i, lane) in self.lanes.iter_mut().enumerate() {
+            lane.record.first_cut = Some(((i + 1) * horizon / n).max(1));
+        }
     }
 
     /// What every world looks like.

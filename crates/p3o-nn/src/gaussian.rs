@@ -18,12 +18,13 @@ pub fn sample<E: Real>(mean: &[E], log_std: &[E], action: &mut [E], rng: &mut im
 
 /// log pi(action)
 pub fn log_prob<E: Real>(mean: &[E], log_std: &[E], action: &[E]) -> E {
-    let half = E::of(0.5);
-    let terms = mean.iter().zip(log_std).zip(action).map(|((&m, &s), &a)| {
+    let (mut squares, mut log_norm) = (E::ZERO, E::ZERO);
+    for ((&m, &s), &a) in mean.iter().zip(log_std).zip(action) {
         let z = (a - m) * (-s).exp();
-        half * z * z + s + E::of(HALF_LN_2PI)
-    });
-    -terms.sum::<E>()
+        squares += z * z;
+        log_norm += s + E::of(HALF_LN_2PI);
+    }
+    -(E::of(0.5) * squares + log_norm)
 }
 
 /// Adds `weight` times the gradient of [`log_prob`] to `d_mean` and `d_log_std`.
@@ -77,5 +78,60 @@ pub fn kl_grad<E: Real>(
         let inverse = (-old_log_std[i]).exp();
         d_mean[i] += weight * (mean[i] - old_mean[i]) * inverse * inverse;
         d_log_std[i] += weight * ((two * (log_std[i] - old_log_std[i])).exp() - E::ONE);
+    }
+}
+
+/// A policy against the older one that it is compared with, with all that does not depend on the row worked out once.
+#[derive(Clone, Debug, Default)]
+pub struct Against<E> {
+    inverse: Vec<E>,
+    old_inverse: Vec<E>,
+    /// What [`log_prob`] and [`kl`] have whatever the row.
+    log_norm: E,
+    kl_base: E,
+}
+
+impl<E: Real> Against<E> {
+    /// Takes over new deviations; keeps its memory.
+    pub fn set(&mut self, log_std: &[E], old_log_std: &[E]) {
+        self.inverse.clear();
+        self.inverse.extend(log_std.iter().map(|&s| (-s).exp()));
+        self.old_inverse.clear();
+        self.old_inverse.extend(old_log_std.iter().map(|&s| (-s).exp()));
+        self.log_norm = log_std.iter().fold(E::ZERO, |sum, &s| sum + (s + E::of(HALF_LN_2PI)));
+        // With equal means only the deviations are left.
+        self.kl_base = kl(log_std, log_std, log_std, old_log_std);
+    }
+
+    /// [`log_prob`] of the new policy, to the bit.
+    #[inline]
+    pub fn log_prob(&self, mean: &[E], action: &[E]) -> E {
+        let mut squares = E::ZERO;
+        for ((&m, &a), &inverse) in mean.iter().zip(action).zip(&self.inverse) {
+            let z = (a - m) * inverse;
+            squares += z * z;
+        }
+        -(E::of(0.5) * squares + self.log_norm)
+    }
+
+    /// [`log_prob_grad`] of the new policy.
+    #[inline]
+    pub fn log_prob_grad(&self, mean: &[E], action: &[E], weight: E, d_mean: &mut [E], d_log_std: &mut [E]) {
+        for (i, &inverse) in self.inverse.iter().enumerate() {
+            let z = (action[i] - mean[i]) * inverse;
+            d_mean[i] += weight * z * inverse;
+            d_log_std[i] += weight * (z * z - E::ONE);
+        }
+    }
+
+    /// [`kl`] from the old policy to the new one.
+    #[inline]
+    pub fn kl(&self, mean: &[E], old_mean: &[E]) -> E {
+        let mut squares = E::ZERO;
+        for ((&m, &o), &inverse) in mean.iter().zip(old_mean).zip(&self.old_inverse) {
+            let shift = (m - o) * inverse;
+            squares += shift * shift;
+        }
+        E::of(0.5) * squares + self.kl_base
     }
 }

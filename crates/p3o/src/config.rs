@@ -265,6 +265,11 @@ impl Config {
         range("critic.learning_rate", c.learning_rate, 0.0, 1.0)?;
         range("critic.passes", c.passes as f64, 0.0, 1e6)?;
         range("run.checkpoint_every", self.run.checkpoint_every as f64, 1.0, f64::INFINITY)?;
+        for (name, value) in [("seed", self.seed), ("steps", self.steps)] {
+            if i64::try_from(value).is_err() {
+                return Err(ConfigError::new(format!("{name} must be at most {}, not {value}", i64::MAX)));
+            }
+        }
         if r.batch < r.envs || !r.batch.is_multiple_of(r.envs) {
             return Err(ConfigError::new(format!(
                 "rollout.batch ({}) must be a multiple of rollout.envs ({})",

@@ -340,16 +340,18 @@ impl Learner {
     }
 
     fn check_observations(&self) -> Result<(), Error> {
+        // The update that this batch is for has not been counted yet.
+        let broken = |what| Error::NonFinite { update: self.progress.updates + 1, what };
         for (e, lane) in self.collector.lanes.iter().enumerate() {
             if let Some((step, entry)) = lane.broken {
-                return Err(self.broken(format!(
+                return Err(broken(format!(
                     "environment {e} gave an observation that is not finite (step {step} of the batch, entry {entry})"
                 )));
             }
             for (i, given) in lane.given.iter().enumerate() {
                 if let Some(step) = given.iter().position(|x| !x.is_finite()) {
                     let name = if i == 0 { "reward" } else { &self.spec.costs[i - 1].name };
-                    return Err(self.broken(format!(
+                    return Err(broken(format!(
                         "environment {e} gave a {name} that is not finite (step {step} of the batch)"
                     )));
                 }
@@ -360,23 +362,20 @@ impl Learner {
 
     fn check_numbers(&self, report: &Report) -> Result<(), Error> {
         let passes = &report.passes;
+        let broken = |what| Error::NonFinite { update: report.update, what };
         if !passes.is_finite() {
-            return Err(self.broken(format!(
+            return Err(broken(format!(
                 "the policy's update is not finite (loss {}, KL {}, gradient norm {})",
                 passes.loss, passes.kl, passes.gradient_norm
             )));
         }
         if let Some(i) = report.critic_losses.iter().position(|l| !l.is_finite()) {
-            return Err(self.broken(format!("the loss of critic {i} is not finite")));
+            return Err(broken(format!("the loss of critic {i} is not finite")));
         }
         if !self.policy.is_finite() || !self.critics.iter().all(Critic::is_finite) {
-            return Err(self.broken("a network has a parameter that is not finite".to_string()));
+            return Err(broken("a network has a parameter that is not finite".to_string()));
         }
         Ok(())
-    }
-
-    fn broken(&self, what: String) -> Error {
-        Error::NonFinite { update: self.progress.updates.max(1), what }
     }
 }
 

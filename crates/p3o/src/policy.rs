@@ -59,6 +59,7 @@ pub struct PolicyMemory {
     net: PassMemory<f32>,
     sums: Vec<PassSums>,
     d_log_std: Vec<f32>,
+    against: gaussian::Against<f32>,
 }
 
 impl Policy {
@@ -133,7 +134,12 @@ impl Policy {
     pub fn memory(&self, chunks: usize, terms: usize) -> PolicyMemory {
         let d_log_std = vec![0.0; self.log_std.len()];
         let sums = PassSums { kl: 0.0, terms: vec![0.0; terms], d_log_std: d_log_std.clone() };
-        PolicyMemory { net: self.net.pass_memory(chunks), sums: vec![sums; chunks.max(1)], d_log_std }
+        PolicyMemory {
+            net: self.net.pass_memory(chunks),
+            sums: vec![sums; chunks.max(1)],
+            d_log_std,
+            against: gaussian::Against::default(),
+        }
     }
 
     /// One pass: the gradient of mean_t w_t log pi(a_t | s_t), with w_t = `weight(terms, row, ratio)`, minus
@@ -155,12 +161,19 @@ impl Policy {
         let share = 1.0 / x.rows() as f32;
         let sums = &mut memory.sums[..chunks];
         sums.iter_mut().for_each(PassSums::clear);
+        memory.against.set(&self.log_std, old.log_std);
+        let against = &memory.against;
         self.net.pass(&mut memory.net, x, sums, |sums, first, outputs, d_outputs| {
             for (i, (out, d)) in outputs.chunks_exact(n).zip(d_outputs.chunks_exact_mut(n)).enumerate() {
                 let row = rows.map_or(first + i, |rows| rows[first + i] as usize);
                 let action = &old.actions[row * width..][..width];
                 let was = &old.outputs[row * n..][..n];
-                let ratio = libm::expf(self.log_prob(out, action) - old.log_probs[row]);
+                let log_prob = if self.is_discrete() {
+                    categorical::log_prob(out, action[0] as usize)
+                } else {
+                    against.log_prob(out, action)
+                };
+                let ratio = libm::expf(log_prob - old.log_probs[row]);
                 let w = weight(&mut sums.terms, row, ratio) * share;
                 d.fill(0.0);
                 if self.is_discrete() {
@@ -168,8 +181,8 @@ impl Policy {
                     categorical::log_prob_grad(out, action[0] as usize, w, d);
                     categorical::entropy_grad(out, -entropy * share, d);
                 } else {
-                    sums.kl += f64::from(gaussian::kl(out, &self.log_std, was, old.log_std));
-                    gaussian::log_prob_grad(out, &self.log_std, action, w, d, &mut sums.d_log_std);
+                    sums.kl += f64::from(against.kl(out, was));
+                    against.log_prob_grad(out, action, w, d, &mut sums.d_log_std);
                     sums.d_log_std.iter_mut().for_each(|g| *g -= entropy * share);
                 }
             }

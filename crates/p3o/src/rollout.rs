@@ -75,7 +75,11 @@ struct Group {
 impl Collector {
     /// `count` environments that make `horizon` steps each per batch.
     pub fn new(make: &dyn Fn() -> Box<dyn Env>, count: usize, horizon: usize, seed: u64, gamma: f64) -> Self {
-        let envs = VecEnv::new(make, count, seed);
+        let mut envs = VecEnv::new(make, count, seed);
+        // Episodes that fit a batch exactly should start with it; others should not all end in the same one.
+        if !horizon.is_multiple_of(envs.spec().horizon) {
+            envs.stagger();
+        }
         let costs = envs.spec().costs.len();
         let lane = || LaneSteps {
             obs: Vec::new(),
@@ -191,10 +195,7 @@ impl LaneSteps {
         last: bool,
     ) {
         let t = self.cuts.len();
-        if !all_finite(obs) {
-            let entry = obs.iter().position(|x| !x.is_finite()).unwrap_or(0);
-            self.broken.get_or_insert((t, entry));
-        }
+        self.inspect(t, lane.obs());
         self.obs.extend_from_slice(obs);
         if normalizer.is_on() {
             self.raw.extend_from_slice(lane.obs());
@@ -211,7 +212,7 @@ impl LaneSteps {
         }
         self.running.discount *= gamma;
         if step.ended() {
-            self.finish(lane);
+            self.finish(lane, step.partial);
         }
         self.cuts.push(step.ended() || last);
         if (step.truncated && !step.terminated) || (last && !step.ended()) {
@@ -220,20 +221,29 @@ impl LaneSteps {
             self.open_obs.resize(from + obs.len(), 0.0);
             let next = if step.ended() { lane.final_obs() } else { lane.obs() };
             normalizer.apply(next, &mut self.open_obs[from..]);
-            if !all_finite(&self.open_obs[from..]) {
-                self.broken.get_or_insert((t + 1, 0));
-            }
+            self.inspect(t + 1, next);
         }
     }
 
-    fn finish(&mut self, lane: &Lane) {
+    /// Notes the first observation that is not finite, as the environment gave it: the normaliser's bounds would make an
+    /// infinite entry a finite one.
+    fn inspect(&mut self, t: usize, obs: &[f32]) {
+        if !all_finite(obs) {
+            let entry = obs.iter().position(|x| !x.is_finite()).unwrap_or(0);
+            self.broken.get_or_insert((t, entry));
+        }
+    }
+
+    fn finish(&mut self, lane: &Lane, partial: bool) {
         let episode = lane.finished();
-        self.episodes.push(Ended {
-            ret: episode.ret,
-            length: episode.len,
-            costs: episode.costs.clone(),
-            discounted: self.running.costs.clone(),
-        });
+        if !partial {
+            self.episodes.push(Ended {
+                ret: episode.ret,
+                length: episode.len,
+                costs: episode.costs.clone(),
+                discounted: self.running.costs.clone(),
+            });
+        }
         self.running.discount = 1.0;
         self.running.costs.fill(0.0);
     }

@@ -236,3 +236,24 @@ fn impossible_choices_are_never_drawn() {
         assert!(choice < 5, "drew a choice of probability zero from {logits:?}");
     }
 }
+
+/// `Against` is the plain functions with the constants worked out once: the same log-probability to the bit (a fresh
+/// policy's ratio must be exactly one), the same KL and gradient up to rounding.
+#[test]
+fn against_agrees_with_the_plain_functions() {
+    let mut against = gaussian::Against::default();
+    for k in 0..200 {
+        let x = |i: usize| ((k * 7 + i * 13) % 29) as f32 / 10.0 - 1.4;
+        let (mean, old_mean, action) = ([x(0), x(1)], [x(2), x(3)], [x(4), x(5)]);
+        let (log_std, old_log_std) = ([x(6) * 0.5, x(7) * 0.5], [x(8) * 0.5, x(9) * 0.5]);
+        against.set(&log_std, &old_log_std);
+        let plain = gaussian::log_prob(&mean, &log_std, &action);
+        assert_eq!(against.log_prob(&mean, &action).to_bits(), plain.to_bits());
+        let kl = gaussian::kl(&mean, &log_std, &old_mean, &old_log_std);
+        assert!((against.kl(&mean, &old_mean) - kl).abs() <= 1e-5 * (1.0 + kl.abs()));
+        let (mut d1, mut s1, mut d2, mut s2) = ([0.0; 2], [0.0; 2], [0.0; 2], [0.0; 2]);
+        gaussian::log_prob_grad(&mean, &log_std, &action, 0.7, &mut d1, &mut s1);
+        against.log_prob_grad(&mean, &action, 0.7, &mut d2, &mut s2);
+        assert_eq!((d1, s1), (d2, s2));
+    }
+}

@@ -92,7 +92,9 @@ impl Passes {
 
     /// Whether the loss and the gradient stayed finite.
     pub fn is_finite(&self) -> bool {
-        self.loss.is_finite() && self.kl.is_finite() && self.gradient_norm.is_finite()
+        // The cost terms too: a NaN among them disappears in max(0, L_C_i).
+        let figures = [self.loss, self.kl, self.gradient_norm];
+        figures.iter().chain(&self.loss_c).all(|x| x.is_finite())
     }
 }
 

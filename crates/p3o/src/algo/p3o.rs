@@ -95,23 +95,27 @@ pub fn update_minibatches(
     rng: &mut ChaCha8Rng,
 ) -> Passes {
     let trust_region = settings.target_kl * settings.kl_slack;
-    let parts = batch.x.rows().div_ceil(settings.minibatch);
-    let mut recent: Vec<Vec<f64>> = batch.adv_c.iter().map(|a| vec![mean(a); parts]).collect();
+    let total = batch.x.rows();
+    // A part weighs as much as its rows: the last one may be short.
+    let share = |rows: usize| rows as f64 / total as f64;
+    let shares = (0..total).step_by(settings.minibatch).map(|first| share(settings.minibatch.min(total - first)));
+    let mut recent: Vec<Vec<f64>> =
+        batch.adv_c.iter().map(|a| shares.clone().map(|share| share * mean(a)).collect()).collect();
     let mut kappa = settings.kappa;
     let mut report = Passes::new(recent.len());
     for _ in 0..settings.passes {
-        shuffle(&mut memory.order, batch.x.rows(), rng);
+        shuffle(&mut memory.order, total, rng);
         let order = std::mem::take(&mut memory.order);
         let mut epoch = PassSums::new(1 + recent.len());
         let mut gates = Vec::new();
         for (part, rows) in order.chunks(settings.minibatch).enumerate() {
-            gates = recent.iter().zip(batch.offsets).map(|(m, o)| m.iter().sum::<f64>() / parts as f64 + o > 0.0).collect();
+            gates = recent.iter().zip(batch.offsets).map(|(m, o)| m.iter().sum::<f64>() + o > 0.0).collect();
             penalized_pass(policy, batch, settings, memory, Some(rows), kappa, &gates);
+            epoch.add(&memory.sums, share(rows.len()));
             if !memory.sums.is_finite() {
                 break;
             }
-            recent.iter_mut().zip(&memory.sums.terms[1..]).for_each(|(r, m)| r[part] = *m);
-            epoch.add(&memory.sums, 1.0 / parts as f64);
+            recent.iter_mut().zip(&memory.sums.terms[1..]).for_each(|(r, m)| r[part] = share(rows.len()) * m);
             report.stepped(policy.step(&memory.policy));
         }
         memory.order = order;

@@ -1,0 +1,231 @@
+//! A configuration that exists is valid, and one that cannot be is refused in one line.
+
+use crate::util::{one_line, small_task};
+use p3o::Config;
+use p3o::config::{ALGORITHMS, PRESETS, count};
+use p3o_env::{EnvSpec, TASKS, tasks};
+
+fn spec(task: &str) -> EnvSpec {
+    tasks::make(task, &Default::default()).unwrap().spec().clone()
+}
+
+fn point_goal() -> Config {
+    small_task("p3o", "PointGoal", &[])
+}
+
+/// What `set` says against an assignment.
+fn refused(assignment: &str) -> String {
+    let mut config = point_goal();
+    let error = config.set(assignment).expect_err(assignment);
+    assert_eq!(config, point_goal(), "{assignment} changed something all the same");
+    one_line(error)
+}
+
+/// What `check` says against a configuration that `set` accepted.
+fn nonsense(assignment: &str) -> String {
+    let mut config = point_goal();
+    config.set(assignment).unwrap();
+    one_line(config.check(&spec("PointGoal")).expect_err(assignment))
+}
+
+#[test]
+fn every_preset_of_every_task_is_valid_and_survives_writing_and_reading() {
+    for task in TASKS {
+        let spec = spec(task.name);
+        for (preset, _) in PRESETS {
+            for (algo, _) in ALGORITHMS {
+                let config = Config::preset(preset, algo, &spec).unwrap();
+                config.check(&spec).unwrap_or_else(|e| panic!("{} {preset} {algo}: {e}", task.name));
+                assert_eq!(Config::from_toml(&config.to_toml()).unwrap(), config);
+                assert_eq!((&config.task[..], &config.preset[..], &config.algo.name[..]), (task.name, *preset, *algo));
+                // Every cost starts with the limit that the task proposes.
+                let limits: Vec<f64> = spec.costs.iter().map(|c| config.limits[&c.name]).collect();
+                assert_eq!(limits, spec.costs.iter().map(|c| c.limit).collect::<Vec<_>>());
+            }
+        }
+    }
+}
+
+#[test]
+fn writing_and_reading_keeps_every_digit() {
+    let mut config = point_goal();
+    for assignment in ["algo.learning_rate=0.1234567890123456789", "algo.target_kl=1e-300", "env.goal_bonus=0.3"] {
+        config.set(assignment).unwrap();
+    }
+    (config.seed, config.steps) = (i64::MAX as u64, 9_007_199_254_740_993);
+    config.limits.insert("hazards".into(), f64::MIN_POSITIVE);
+    assert_eq!(Config::from_toml(&config.to_toml()).unwrap(), config);
+}
+
+#[test]
+fn values_are_read_by_the_kind_that_stands_there() {
+    let mut config = point_goal();
+    for assignment in [
+        "steps=2e6",
+        "seed=7",
+        "rollout.batch=1_000",
+        "rollout.normalize_obs=true",
+        "net.hidden=[128, 64,32]",
+        "net.activation=relu",
+        "algo.kappa_schedule=\"adaptive\"",
+        "algo.kappa=10",
+        " algo.clip = 0.1 ",
+        "limits.hazards=12.5",
+        "env.level=2",
+    ] {
+        config.set(assignment).unwrap_or_else(|e| panic!("{assignment}: {e}"));
+    }
+    assert_eq!((config.steps, config.seed, config.rollout.batch), (2_000_000, 7, 1000));
+    assert!(config.rollout.normalize_obs);
+    assert_eq!((&config.net.hidden[..], &config.net.activation[..]), (&[128, 64, 32][..], "relu"));
+    assert_eq!((&config.algo.kappa_schedule[..], config.algo.kappa, config.algo.clip), ("adaptive", 10.0, 0.1));
+    assert_eq!((config.limits["hazards"], config.env["level"]), (12.5, 2.0));
+    config.set("rollout.normalize_obs=false").unwrap();
+    config.set("net.hidden=[]").unwrap();
+    assert!(!config.rollout.normalize_obs && config.net.hidden.is_empty());
+}
+
+#[test]
+fn whole_numbers_may_be_written_as_powers_of_ten() {
+    let good = [("0", 0), ("17", 17), ("1_000_000", 1_000_000), ("2e6", 2_000_000), ("2.5e3", 2500), ("1E2", 100)];
+    for (text, expected) in good {
+        assert_eq!(count(text), Some(expected), "{text}");
+    }
+    for text in ["", "-1", "-1e3", "1.5", "1e-3", "1e400", "nan", "inf", "-inf", "ten", "1e3x", "0x10", "9e15"] {
+        assert_eq!(count(text), None, "{text}");
+    }
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_the_nearest_known_one() {
+    for (assignment, hint) in [
+        ("algo.kapa=3", "did you mean `algo.kappa`?"),
+        ("kappa=3", "did you mean `algo.kappa`?"),
+        ("hidden=[3]", "did you mean `net.hidden`?"),
+        ("rollout.kappa=3", "did you mean `algo.kappa`?"),
+        ("algo.learning-rate=3", "did you mean `algo.learning_rate`?"),
+        ("stepz=3", "did you mean `steps`?"),
+        ("algo.kappa.x=3", "there is no setting `algo.kappa.x`"),
+        ("zzz=3", "there is no setting `zzz`"),
+        ("=3", "there is no setting ``"),
+    ] {
+        let line = refused(assignment);
+        assert!(line.contains(hint), "{assignment}: {line}");
+    }
+    assert!(!refused("zzz=3").contains("did you mean"));
+    assert!(refused("algo=3").contains("a group of settings"));
+    assert!(refused("limits=3").contains("a group of settings"));
+    assert!(refused("algo.kappa").contains("not of the form key=value"));
+}
+
+#[test]
+fn a_value_of_the_wrong_kind_is_refused_with_the_right_kind() {
+    for (assignment, reason) in [
+        ("steps=many", "steps takes a whole number, not `many`"),
+        ("steps=1.5", "steps takes a whole number, not `1.5`"),
+        ("seed=-1", "seed takes a whole number, not `-1`"),
+        ("rollout.envs=-4", "rollout.envs takes a whole number"),
+        ("rollout.normalize_obs=1", "rollout.normalize_obs takes true or false, not `1`"),
+        ("net.hidden=64x64", "net.hidden takes whole numbers such as [64,64]"),
+        ("net.hidden=[64,-1]", "net.hidden takes whole numbers such as [64,64]"),
+        ("algo.kappa=big", "algo.kappa takes a number, not `big`"),
+        ("algo.kappa=", "algo.kappa takes a number, not ``"),
+        ("algo.kappa=nan", "algo.kappa takes a finite number, not `nan`"),
+        ("algo.clip=inf", "algo.clip takes a finite number, not `inf`"),
+        ("limits.hazards=-inf", "limits.hazards takes a finite number"),
+        ("env.level=two", "env.level takes a number, not `two`"),
+    ] {
+        let line = refused(assignment);
+        assert!(line.contains(reason), "{assignment}: {line}");
+    }
+}
+
+#[test]
+fn nonsense_is_refused_by_name() {
+    for (assignment, reason) in [
+        ("steps=0", "steps must be at least 1"),
+        ("rollout.envs=0", "rollout.envs must be between 1"),
+        ("rollout.batch=0", "rollout.batch must be between 2"),
+        ("rollout.batch=401", "rollout.batch (401) must be a multiple of rollout.envs (4)"),
+        ("rollout.gamma=1", "rollout.gamma must be between 0 and 0.999999"),
+        ("rollout.gamma=-0.1", "rollout.gamma"),
+        ("rollout.lambda=1.01", "rollout.lambda must be between 0 and 1"),
+        ("net.hidden=[16,0]", "net.hidden"),
+        ("net.log_std=50", "net.log_std"),
+        ("net.activation=tan", "unknown activation `tan`; did you mean `tanh`?"),
+        ("net.init=orthogonl", "did you mean `orthogonal`?"),
+        ("algo.name=p30", "unknown algorithm `p30`; did you mean `p3o`?"),
+        ("algo.learning_rate=-1e-3", "algo.learning_rate"),
+        ("algo.passes=0", "algo.passes"),
+        ("algo.clip=0", "algo.clip"),
+        ("algo.target_kl=-0.01", "algo.target_kl must be at least 0"),
+        ("algo.kl_slack=0", "algo.kl_slack"),
+        ("algo.entropy=-1", "algo.entropy"),
+        ("algo.kappa=-20", "algo.kappa must be"),
+        ("algo.kappa_schedule=adaptiv", "did you mean `adaptive`?"),
+        ("algo.kappa_growth=0.9", "algo.kappa_growth"),
+        ("algo.kappa_max=-1", "algo.kappa_max"),
+        ("algo.offset=perstep", "did you mean `per_step`?"),
+        ("algo.cost_scale=hole", "did you mean `whole`?"),
+        ("algo.margin=1.5", "algo.margin"),
+        ("critic.learning_rate=2", "critic.learning_rate"),
+        ("run.checkpoint_every=0", "run.checkpoint_every"),
+        ("limits.hazards=-1", "limit of hazards must be at least 0"),
+        ("limits.hazard=5", "unknown cost `hazard`; did you mean `hazards`?"),
+    ] {
+        let line = nonsense(assignment);
+        assert!(line.contains(reason), "{assignment}: {line}");
+    }
+    // A world without costs has nothing to limit.
+    let bare = tasks::make("PointGoal", &[("level".to_string(), 0.0)].into()).unwrap().spec().clone();
+    assert!(one_line(point_goal().check(&bare).unwrap_err()).contains("has no costs"));
+    assert!(one_line(Config::preset("quik", "p3o", &bare).unwrap_err()).contains("did you mean `quick`?"));
+    assert!(one_line(Config::preset("quick", "pppo", &bare).unwrap_err()).contains("did you mean `ppo`?"));
+}
+
+#[test]
+fn numbers_that_a_file_cannot_hold_are_refused() {
+    for change in [|c: &mut Config| c.seed = u64::MAX, |c: &mut Config| c.steps = u64::MAX] {
+        let mut config = point_goal();
+        change(&mut config);
+        let line = one_line(config.check(&spec("PointGoal")).expect_err("TOML has no such whole number"));
+        assert!(line.contains("must be"), "{line}");
+    }
+}
+
+#[test]
+fn numbers_that_are_not_finite_are_refused_from_a_file_too() {
+    let text = point_goal().to_toml();
+    for (from, to) in [("kappa = 20.0", "kappa = nan"), ("hazards = 25.0", "hazards = inf"), ("gamma = 0.99", "gamma = -inf")] {
+        assert!(text.contains(from), "{text}");
+        let config = Config::from_toml(&text.replace(from, to)).unwrap();
+        assert!(one_line(config.check(&spec("PointGoal")).expect_err(to)).contains("finite"));
+    }
+}
+
+#[test]
+fn a_file_with_a_mistake_is_refused_with_its_line() {
+    let text = point_goal().to_toml();
+    let line_of = |part: &str| 1 + text[..text.find(part).unwrap()].matches('\n').count();
+    for (from, to, reason) in [
+        ("kappa = ", "kapa = ", "unknown field `kapa`; did you mean `kappa`?"),
+        ("seed = 1", "sead = 1", "unknown field `sead`; did you mean `seed`?"),
+        ("kappa = 20.0", "kappa = \"20\"", "invalid type"),
+        ("seed = 1", "seed = -1", "invalid value"),
+        ("normalize_obs = false", "normalize_obs = 0", "invalid type"),
+        ("seed = 1", "seed = ", ""),
+        ("seed = 1", "seed = 1\nseed = 2", "duplicate key"),
+    ] {
+        assert!(text.contains(from), "{from} is not in\n{text}");
+        let line = one_line(Config::from_toml(&text.replacen(from, to, 1)).expect_err(to));
+        assert!(line.contains(reason), "{to}: {line}");
+        let shift = usize::from(to.contains('\n'));
+        assert!(line.starts_with(&format!("line {}: ", line_of(from) + shift)), "{to}: {line}");
+    }
+    for (text, reason) in [("", "missing field"), ("[algo]\n", "missing field"), ("hello", ""), ("\u{0}", ""), ("[[", "")] {
+        let line = one_line(Config::from_toml(text).expect_err(text));
+        assert!(line.contains(reason) && !line.starts_with("line 0"), "{text:?}: {line}");
+    }
+    let missing = text.replacen("kappa = 20.0\n", "", 1);
+    assert!(one_line(Config::from_toml(&missing).unwrap_err()).contains("missing field `kappa`"));
+}

@@ -1,0 +1,358 @@
+//! A small batch on which the penalised loss and its gradient are worked out in f64, apart from the trainer.
+
+use crate::util::{rng, small_algo, small_net};
+use p3o::algo::p3o::{cost_term, loss, reward_term, update};
+use p3o::algo::{Memory, Passes, PolicyBatch};
+use p3o::config::Algo;
+use p3o::policy::{Behaviour, Policy};
+use p3o_env::ActionSpace;
+use p3o_nn::{Activation, Mlp, Tiles, categorical, gaussian};
+use rand::RngExt;
+
+pub const EPSILON: f64 = 0.2;
+pub const OBS: usize = 3;
+const HIDDEN: usize = 5;
+const CHOICES: usize = 4;
+const ACTIONS: usize = 2;
+
+/// Far inside the clip range, near both sides of both edges, and far outside.
+const RATIOS: [f64; 9] = [0.5, 0.795, 0.805, 0.9, 1.0, 1.1, 1.195, 1.205, 1.6];
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Head {
+    Gaussian,
+    Categorical,
+}
+
+/// All numbers are held exactly by f32, so that both precisions work on the same batch.
+#[derive(Clone)]
+pub struct Problem {
+    pub net: Mlp<f64>,
+    /// Empty for choices.
+    pub log_std: Vec<f64>,
+    pub rows: Vec<f64>,
+    pub actions: Vec<f64>,
+    pub old_outputs: Vec<f64>,
+    pub old_log_std: Vec<f64>,
+    pub old_log_probs: Vec<f64>,
+    pub adv_r: Vec<f64>,
+    pub adv_c: Vec<Vec<f64>>,
+    pub offsets: Vec<f64>,
+    pub kappa: f64,
+    pub entropy: f64,
+}
+
+/// One number per parameter: every layer's weights and biases, then the logarithms of the deviations.
+pub type Gradient = Vec<f64>;
+
+fn f32ed(x: f64) -> f64 {
+    f64::from(x as f32)
+}
+
+impl Problem {
+    /// `rows` rows whose ratios run through [`RATIOS`] and whose advantages have both signs at each of them.
+    pub fn new(head: Head, rows: usize, constraints: usize, seed: u64) -> Problem {
+        let mut rng = rng(seed);
+        let outputs = if head == Head::Gaussian { ACTIONS } else { CHOICES };
+        let mut uniform = |n: usize, by: f64| -> Vec<f64> {
+            (0..n).map(|_| f32ed(by * f64::from(rng.random_range(-1.0f32..1.0)))).collect()
+        };
+        let mut net = Mlp::new(&[OBS, HIDDEN, outputs], Activation::Tanh);
+        let mut flat = vec![0.0; net.params().len()];
+        net.pack(&mut flat, 0, &uniform(OBS * HIDDEN, 1.0), &uniform(HIDDEN, 0.5));
+        net.pack(&mut flat, 1, &uniform(HIDDEN * outputs, 0.7), &uniform(outputs, 0.5));
+        net.set_params(&flat);
+        let log_std = if head == Head::Gaussian { vec![-0.5, -0.25] } else { Vec::new() };
+        let old_log_std = log_std.iter().map(|s| s + 0.125).collect();
+        let actions = match head {
+            Head::Gaussian => uniform(rows * ACTIONS, 1.0),
+            Head::Categorical => (0..rows).map(|i| ((i / 5) % CHOICES) as f64).collect(),
+        };
+        let mut advantages = || -> Vec<f64> {
+            let sizes = uniform(rows, 1.0).into_iter();
+            sizes.enumerate().map(|(i, a)| f32ed(if i % 2 == 0 { 0.2 + a.abs() } else { -0.2 - a.abs() })).collect()
+        };
+        let adv_r = advantages();
+        let adv_c = (0..constraints).map(|_| advantages()).collect();
+        let mut problem = Problem {
+            net,
+            log_std,
+            rows: uniform(rows * OBS, 1.0),
+            actions,
+            old_outputs: uniform(rows * outputs, 1.0),
+            old_log_std,
+            old_log_probs: Vec::new(),
+            adv_r,
+            adv_c,
+            offsets: vec![0.0; constraints],
+            kappa: 20.0,
+            entropy: 0.0,
+        };
+        let now = problem.log_probs();
+        problem.old_log_probs = now.iter().zip(RATIOS.iter().cycle()).map(|(p, r)| f32ed(p - r.ln())).collect();
+        problem
+    }
+
+    pub fn len(&self) -> usize {
+        self.adv_r.len()
+    }
+
+    pub fn head(&self) -> Head {
+        if self.log_std.is_empty() { Head::Categorical } else { Head::Gaussian }
+    }
+
+    fn tiles(&self) -> Tiles<f64> {
+        let mut x = Tiles::new(OBS);
+        x.fill(&self.rows);
+        x
+    }
+
+    pub fn outputs(&self) -> Vec<f64> {
+        let (x, mut out) = (self.tiles(), vec![0.0; self.len() * self.net.outputs()]);
+        self.net.evaluate(&mut self.net.pass_memory(x.chunks()), &x, &mut out);
+        out
+    }
+
+    fn log_prob(&self, outputs: &[f64], row: usize) -> f64 {
+        match self.head() {
+            Head::Gaussian => {
+                gaussian::log_prob(outputs, &self.log_std, &self.actions[row * ACTIONS..(row + 1) * ACTIONS])
+            }
+            Head::Categorical => categorical::log_prob(outputs, self.actions[row] as usize),
+        }
+    }
+
+    pub fn log_probs(&self) -> Vec<f64> {
+        let outputs = self.outputs();
+        outputs.chunks_exact(self.net.outputs()).enumerate().map(|(row, out)| self.log_prob(out, row)).collect()
+    }
+
+    pub fn ratios(&self) -> Vec<f64> {
+        self.log_probs().iter().zip(&self.old_log_probs).map(|(new, old)| (new - old).exp()).collect()
+    }
+
+    /// L_R and the means of the cost terms, straight from their definitions.
+    pub fn terms(&self) -> Vec<f64> {
+        let (ratios, n) = (self.ratios(), self.len() as f64);
+        let clipped = |r: f64| r.clamp(1.0 - EPSILON, 1.0 + EPSILON);
+        let reward = ratios.iter().zip(&self.adv_r).map(|(&r, a)| -(r * a).min(clipped(r) * a)).sum::<f64>() / n;
+        let cost = |adv: &Vec<f64>| ratios.iter().zip(adv).map(|(&r, a)| (r * a).max(clipped(r) * a)).sum::<f64>() / n;
+        std::iter::once(reward).chain(self.adv_c.iter().map(cost)).collect()
+    }
+
+    /// Puts every L_C_i at the given distance from zero.
+    pub fn place(&mut self, distances: &[f64]) {
+        let terms = self.terms();
+        self.offsets = distances.iter().zip(&terms[1..]).map(|(d, mean)| d - mean).collect();
+    }
+
+    /// (cppo5) minus the entropy bonus.
+    pub fn loss(&self) -> f64 {
+        let outputs = self.outputs();
+        let entropy = match self.head() {
+            Head::Gaussian => gaussian::entropy(&self.log_std),
+            Head::Categorical => {
+                outputs.chunks_exact(CHOICES).map(categorical::entropy).sum::<f64>() / self.len() as f64
+            }
+        };
+        loss(&self.terms(), &self.offsets, self.kappa) - self.entropy * entropy
+    }
+
+    /// Mean KL from the old policy.
+    pub fn kl(&self) -> f64 {
+        let (outputs, k) = (self.outputs(), self.net.outputs());
+        let pairs = outputs.chunks_exact(k).zip(self.old_outputs.chunks_exact(k));
+        let kl = pairs.map(|(new, old)| match self.head() {
+            Head::Gaussian => gaussian::kl(new, &self.log_std, old, &self.old_log_std),
+            Head::Categorical => categorical::kl(new, old),
+        });
+        kl.sum::<f64>() / self.len() as f64
+    }
+
+    /// Whether each constraint is over, decided on the batch's mean.
+    pub fn gates(&self) -> Vec<bool> {
+        self.terms()[1..].iter().zip(&self.offsets).map(|(mean, offset)| mean + offset > 0.0).collect()
+    }
+
+    /// Mean of w grad log pi, minus the entropy bonus: the form in which the trainer assembles the gradient of (cppo5).
+    pub fn gradient(&self) -> Gradient {
+        let (x, ratios, gates, n) = (self.tiles(), self.ratios(), self.gates(), self.len() as f64);
+        let mut memory = self.net.pass_memory(x.chunks());
+        let mut sums = vec![vec![0.0; self.log_std.len()]; x.chunks()];
+        let k = self.net.outputs();
+        self.net.pass(&mut memory, &x, &mut sums, |d_log_std, first, outputs, d_outputs| {
+            for (i, (out, d)) in outputs.chunks_exact(k).zip(d_outputs.chunks_exact_mut(k)).enumerate() {
+                let (row, ratio) = (first + i, ratios[first + i]);
+                let mut w = reward_term(ratio, self.adv_r[row], EPSILON).1;
+                for (adv, _) in self.adv_c.iter().zip(&gates).filter(|(_, on)| **on) {
+                    w += self.kappa * cost_term(ratio, adv[row], EPSILON).1;
+                }
+                d.fill(0.0);
+                match self.head() {
+                    Head::Gaussian => {
+                        let action = &self.actions[row * ACTIONS..(row + 1) * ACTIONS];
+                        gaussian::log_prob_grad(out, &self.log_std, action, w / n, d, d_log_std);
+                        d_log_std.iter_mut().for_each(|g| *g -= self.entropy / n);
+                    }
+                    Head::Categorical => {
+                        categorical::log_prob_grad(out, self.actions[row] as usize, w / n, d);
+                        categorical::entropy_grad(out, -self.entropy / n, d);
+                    }
+                }
+            }
+        });
+        let mut all = flatten(&self.net, memory.gradient());
+        all.extend((0..self.log_std.len()).map(|i| sums.iter().map(|s| s[i]).sum::<f64>()));
+        all
+    }
+
+    /// The derivative of [`Problem::loss`] along every parameter by the five-point central difference.
+    pub fn differences(&self, h: f64) -> Gradient {
+        let (flat, n) = (flatten(&self.net, self.net.params()), self.log_std.len());
+        let along = |i: usize| {
+            let at = |by: f64| {
+                let mut moved = self.clone();
+                if i < flat.len() {
+                    let mut flat = flat.clone();
+                    flat[i] += by;
+                    moved.net.set_params(&packed(&self.net, &flat));
+                } else {
+                    moved.log_std[i - flat.len()] += by;
+                }
+                moved.loss()
+            };
+            (8.0 * (at(h) - at(-h)) - (at(2.0 * h) - at(-2.0 * h))) / (12.0 * h)
+        };
+        (0..flat.len() + n).map(along).collect()
+    }
+
+    /// The trainer's own policy with these parameters.
+    pub fn policy(&self, learning_rate: f64) -> Policy {
+        let action = match self.head() {
+            Head::Gaussian => ActionSpace::Continuous { dim: ACTIONS },
+            Head::Categorical => ActionSpace::Discrete { n: CHOICES },
+        };
+        let mut policy = Policy::new(&small_net(&["net.hidden=[5]"]), OBS, action, learning_rate, &mut rng(0));
+        let mut flat = vec![0.0; policy.net.params().len()];
+        for l in 0..self.net.depth() {
+            let (weights, bias) = self.net.layer(l);
+            policy.net.pack(&mut flat, l, &floats(&weights), &floats(&bias));
+        }
+        policy.net.set_params(&flat);
+        policy.log_std = floats(&self.log_std);
+        policy
+    }
+
+    /// The batch as the trainer takes it.
+    pub fn batch(&self) -> Batch {
+        let mut x = Tiles::new(OBS);
+        x.fill(&floats(&self.rows));
+        Batch {
+            x,
+            rows: floats(&self.rows),
+            outputs: floats(&self.old_outputs),
+            log_std: floats(&self.old_log_std),
+            actions: floats(&self.actions),
+            log_probs: floats(&self.old_log_probs),
+            adv_r: floats(&self.adv_r),
+            adv_c: self.adv_c.iter().map(|a| floats(a)).collect(),
+            offsets: self.offsets.clone(),
+        }
+    }
+
+    /// Makes the present policy the one that collected the batch: every ratio is one.
+    pub fn at_home(mut self) -> Problem {
+        self.old_log_probs = self.log_probs().into_iter().map(f32ed).collect();
+        self.old_outputs = self.outputs().into_iter().map(f32ed).collect();
+        self.old_log_std = self.log_std.clone();
+        self
+    }
+
+    /// Settings for one pass of the trainer on this problem, without a stop.
+    pub fn settings(&self, changes: &[&str]) -> Algo {
+        let own = [
+            format!("algo.clip={EPSILON}"),
+            format!("algo.kappa={}", self.kappa),
+            format!("algo.entropy={}", self.entropy),
+        ];
+        let fixed = ["algo.passes=1", "algo.target_kl=1e9", "algo.kl_slack=1"];
+        let all: Vec<&str> = own.iter().map(String::as_str).chain(fixed).chain(changes.iter().copied()).collect();
+        small_algo(&all)
+    }
+}
+
+/// An owned [`PolicyBatch`].
+pub struct Batch {
+    pub x: Tiles<f32>,
+    pub rows: Vec<f32>,
+    pub outputs: Vec<f32>,
+    pub log_std: Vec<f32>,
+    pub actions: Vec<f32>,
+    pub log_probs: Vec<f32>,
+    pub adv_r: Vec<f32>,
+    pub adv_c: Vec<Vec<f32>>,
+    pub offsets: Vec<f64>,
+}
+
+impl Batch {
+    pub fn view(&self) -> PolicyBatch<'_> {
+        let old = Behaviour {
+            outputs: &self.outputs,
+            log_std: &self.log_std,
+            actions: &self.actions,
+            log_probs: &self.log_probs,
+        };
+        PolicyBatch {
+            x: &self.x,
+            rows: &self.rows,
+            old,
+            adv_r: &self.adv_r,
+            adv_c: &self.adv_c,
+            offsets: &self.offsets,
+        }
+    }
+
+    /// Full-batch passes of the trainer.
+    pub fn update(&self, policy: &mut Policy, settings: &Algo) -> Passes {
+        let mut memory = Memory::new(policy, self.x.chunks(), self.adv_c.len());
+        update(policy, &self.view(), settings, &mut memory)
+    }
+}
+
+/// The gradient of a policy's first step: Adam's first moments start at zero and become a tenth of it.
+pub fn first_gradient(policy: &Policy) -> Gradient {
+    let tenth = f64::from(1.0 - 0.9f32);
+    let (net, log_std) = (policy.adam.state().0, policy.adam_log_std.state().0);
+    let mut all: Vec<f64> = Vec::new();
+    for l in 0..policy.net.depth() {
+        let (weights, bias) = policy.net.unpack(net, l);
+        all.extend(weights.iter().chain(&bias).map(|&m| f64::from(m) / tenth));
+    }
+    all.extend(log_std.iter().map(|&m| f64::from(m) / tenth));
+    all
+}
+
+fn flatten(net: &Mlp<f64>, flat: &[f64]) -> Vec<f64> {
+    (0..net.depth())
+        .flat_map(|l| {
+            let (weights, bias) = net.unpack(flat, l);
+            weights.into_iter().chain(bias)
+        })
+        .collect()
+}
+
+fn packed(net: &Mlp<f64>, mut values: &[f64]) -> Vec<f64> {
+    let mut flat = vec![0.0; net.params().len()];
+    for l in 0..net.depth() {
+        let (inputs, outputs) = (net.sizes()[l], net.sizes()[l + 1]);
+        let (weights, rest) = values.split_at(inputs * outputs);
+        let (bias, rest) = rest.split_at(outputs);
+        net.pack(&mut flat, l, weights, bias);
+        values = rest;
+    }
+    flat
+}
+
+pub fn floats(values: &[f64]) -> Vec<f32> {
+    values.iter().map(|&x| x as f32).collect()
+}
