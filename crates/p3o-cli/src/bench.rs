@@ -1,7 +1,7 @@
 //! `p3o bench`: what this machine does, as figures that can be compared within one run.
 
 use crate::args::BenchArgs;
-use crate::screen::{Grid, thousands};
+use crate::screen::{Grid, say, thousands};
 use crate::{Failure, pool};
 use p3o::normalize::Normalizer;
 use p3o::policy::Policy;
@@ -63,7 +63,7 @@ pub fn bench(args: &BenchArgs) -> Result<(), Failure> {
         figures.update256_share = figures.update256_gflops / figures.peak_gflops;
     }
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&all).expect("plain data can be written to memory"));
+        say!("{}", serde_json::to_string_pretty(&all).expect("plain data can be written to memory"));
     } else {
         table(&all);
     }
@@ -147,7 +147,8 @@ fn train(mut learner: Learner, seconds: f64) -> (f64, f64) {
         update_s += report.update_ms / 1e3;
         let (forward, backward) = learner.policy().net.flops_per_row();
         let critics = (1 + learner.constraints().len()) as f64;
-        let passes = (report.passes.steps + report.passes.redone) as f64 + critics * learner.config.critic.passes as f64;
+        let passes =
+            (report.passes.steps + report.passes.redone) as f64 + critics * learner.config.critic.passes as f64;
         // Actor and critics differ by one output; the actor's count stands for all. Critics also value the batch.
         flops += learner.config.rollout.batch as f64 * (passes * (forward + backward) + critics * forward);
     }
@@ -163,8 +164,9 @@ fn peak_rss_mb() -> f64 {
 }
 
 fn table(all: &[Figures]) {
-    println!("{:?}, PointGoal; networks 64x64 unless said otherwise\n", Isa::detect());
-    let headings: Vec<String> = all.iter().map(|f| format!("{} thread{}", f.threads, if f.threads == 1 { "" } else { "s" })).collect();
+    say!("{:?}, PointGoal; networks 64x64 unless said otherwise\n", Isa::detect());
+    let headings: Vec<String> =
+        all.iter().map(|f| format!("{} thread{}", f.threads, if f.threads == 1 { "" } else { "s" })).collect();
     let headings: Vec<&str> = std::iter::once("").chain(headings.iter().map(String::as_str)).collect();
     let mut grid = Grid::new(&headings);
     let mut row = |name: &str, cell: &dyn Fn(&Figures) -> String| {

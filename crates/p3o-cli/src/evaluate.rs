@@ -1,22 +1,21 @@
 //! `p3o evaluate`
 
 use crate::args::EvaluateArgs;
-use crate::screen::{Grid, figure, thousands};
+use crate::screen::{Grid, figure, say, thousands};
 use crate::{Failure, pool};
 use p3o::evaluate::{Evaluation, Figure, Settings};
 use p3o::run::{load_learner, named_task};
 
 /// `p3o evaluate`
 pub fn evaluate(args: &EvaluateArgs) -> Result<(), Failure> {
-    let settings =
-        Settings { episodes: args.episodes as usize, seed: args.seed, deterministic: args.deterministic };
+    let settings = Settings { episodes: args.episodes as usize, seed: args.seed, deterministic: args.deterministic };
     let found = pool(args.threads.map(usize::from))?.install(|| -> Result<Evaluation, Failure> {
         let learner = load_learner(&args.run, &named_task)?;
         let make = named_task(&learner.config)?;
         Ok(p3o::evaluate::evaluate(&learner, &*make, &settings))
     })?;
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&found).expect("plain data can be written to memory"));
+        say!("{}", serde_json::to_string_pretty(&found).expect("plain data can be written to memory"));
     } else {
         table(&found);
     }
@@ -25,7 +24,7 @@ pub fn evaluate(args: &EvaluateArgs) -> Result<(), Failure> {
 
 fn table(e: &Evaluation) {
     let actions = if e.deterministic { "likeliest actions" } else { "sampled actions" };
-    println!(
+    say!(
         "{}, {} after {} steps: {} episodes, {actions}\n",
         e.task,
         e.algo,

@@ -1,7 +1,7 @@
 //! `p3o list`
 
 use crate::Failure;
-use crate::screen::{Grid, figure, thousands};
+use crate::screen::{Grid, figure, say, thousands};
 use crate::train::shown;
 use p3o::config::{ALGORITHMS, PRESETS};
 use std::collections::BTreeMap;
@@ -9,21 +9,21 @@ use std::path::Path;
 
 /// `p3o list`
 pub fn list() -> Result<(), Failure> {
-    println!("Tasks");
+    say!("Tasks");
     for task in p3o_env::TASKS {
-        println!("  {:<12} {}", task.name, task.summary);
+        say!("  {:<12} {}", task.name, task.summary);
         let env = p3o_env::tasks::make(task.name, &BTreeMap::new()).expect("a listed task can be made");
         let costs: Vec<String> = env.spec().costs.iter().map(|c| format!("{} (limit {})", c.name, c.limit)).collect();
-        println!("  {:<12} costs: {}", "", costs.join(", "));
+        say!("  {:<12} costs: {}", "", costs.join(", "));
         for option in task.options {
             let (name, default, allowed) = (option.name, option.default, &option.allowed);
-            println!("  {:<12} --set env.{name}={default}  {} ({allowed})", "", option.summary);
+            say!("  {:<12} --set env.{name}={default}  {} ({allowed})", "", option.summary);
         }
     }
     for (title, entries) in [("Algorithms", ALGORITHMS), ("Presets", PRESETS)] {
-        println!("\n{title}");
+        say!("\n{title}");
         for (name, summary) in entries {
-            println!("  {name:<12} {summary}");
+            say!("  {name:<12} {summary}");
         }
     }
     runs();
@@ -39,7 +39,7 @@ fn runs() {
         return;
     }
     folders.sort();
-    println!("\nRuns");
+    say!("\nRuns");
     let mut grid = Grid::new(&["", "steps", "return", "costs"]);
     for folder in folders {
         grid.row(row(&folder));

@@ -9,6 +9,7 @@ mod train;
 
 use args::{Cli, Command};
 use clap::Parser;
+use clap::error::ErrorKind;
 use std::process::ExitCode;
 
 /// Why a command did not succeed.
@@ -39,7 +40,14 @@ impl From<p3o::ConfigError> for Failure {
 }
 
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(e) if e.use_stderr() && e.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            return complain(&one_line(&e.to_string()), 2);
+        }
+        Err(e) => e.exit(),
+    };
+    let outcome = match cli.command {
         Command::Train(args) => train::train(&args),
         Command::Resume(args) => train::resume(&args),
         Command::Evaluate(args) => evaluate::evaluate(&args),
@@ -58,6 +66,13 @@ fn main() -> ExitCode {
 fn complain(line: &str, code: u8) -> ExitCode {
     eprintln!("p3o: {line}");
     ExitCode::from(code)
+}
+
+/// clap's message with its tips, without its pages on usage.
+fn one_line(message: &str) -> String {
+    let paragraphs = message.trim_start_matches("error: ").split("\n\n").filter(|p| !p.starts_with("Usage:"));
+    let lines: Vec<String> = paragraphs.map(|p| p.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    lines.join("; ").trim_end_matches('.').to_string()
 }
 
 /// A pool of the wanted number of threads, or of as many as there are cores.

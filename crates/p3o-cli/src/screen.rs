@@ -4,6 +4,23 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use p3o::{Learner, Report, Run};
 use std::io::{IsTerminal, Write};
 
+/// Prints a line to standard output, which its reader may have closed (`p3o list | head -1`).
+macro_rules! say {
+    ($($line:tt)*) => { $crate::screen::print_line(format_args!($($line)*)) };
+}
+pub(crate) use say;
+
+/// See [`say`].
+pub fn print_line(line: std::fmt::Arguments) {
+    match writeln!(std::io::stdout(), "{line}") {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            eprintln!("p3o: cannot write to standard output: {e}");
+            std::process::exit(1);
+        }
+        _ => {}
+    }
+}
+
 /// 1234567 as 1,234,567.
 pub fn thousands(n: f64) -> String {
     let digits = format!("{:.0}", n.abs());
@@ -153,7 +170,7 @@ impl Grid {
                 let cell = mark.map_or(text.clone(), |(_, _, good)| paint(text, *good, colours));
                 line += &if c == 0 { format!(" {cell}{pad}") } else { format!("  {pad}{cell}") };
             }
-            println!("{}", line.trim_end());
+            say!("{}", line.trim_end());
         }
     }
 }

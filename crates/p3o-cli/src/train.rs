@@ -1,7 +1,7 @@
 //! `p3o train` and `p3o resume`.
 
 use crate::args::{ResumeArgs, TrainArgs};
-use crate::screen::{Grid, Progress, duration, figure, thousands};
+use crate::screen::{Grid, Progress, duration, figure, say, thousands};
 use crate::{Failure, pool};
 use p3o::config::count;
 use p3o::run::{Summary, named_task};
@@ -83,7 +83,8 @@ fn apply_limit(config: &mut Config, text: &str) -> Result<(), Failure> {
         config.limits.remove(name);
         return Ok(());
     }
-    let number = value.parse::<f64>().map_err(|_| Failure::Usage(format!("--limit {name} takes a number, not `{value}`")))?;
+    let number =
+        value.parse::<f64>().map_err(|_| Failure::Usage(format!("--limit {name} takes a number, not `{value}`")))?;
     config.limits.insert(name.to_string(), number);
     Ok(())
 }
@@ -136,7 +137,7 @@ fn drive(threads: Option<usize>, open: impl FnOnce() -> Result<Run, Error> + Sen
         let summary = run.summarize()?;
         if finish == Finish::Interrupted {
             let done = run.learner().progress();
-            println!("Saved after {} steps. Go on with:  p3o resume {}", thousands(done.steps as f64), shown(&folder));
+            say!("Saved after {} steps. Go on with:  p3o resume {}", thousands(done.steps as f64), shown(&folder));
             return Err(Failure::Interrupted);
         }
         table(&summary, &folder);
@@ -145,7 +146,7 @@ fn drive(threads: Option<usize>, open: impl FnOnce() -> Result<Run, Error> + Sen
 }
 
 fn table(s: &Summary, folder: &Path) {
-    println!(
+    say!(
         "\n{}, {}, seed {}: {} steps in {} ({} steps/s); means over the last tenth\n",
         s.task,
         s.algo,
@@ -165,7 +166,7 @@ fn table(s: &Summary, folder: &Path) {
         }
     }
     grid.print();
-    println!("\nIn {0}: progress.csv, tensorboard/, summary.json\nNext:  p3o evaluate {0}", shown(folder));
+    say!("\nIn {0}: progress.csv, tensorboard/, summary.json\nNext:  p3o evaluate {0}", shown(folder));
 }
 
 /// A path that can be pasted into a shell.

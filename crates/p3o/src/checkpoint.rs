@@ -109,7 +109,9 @@ fn to_bytes(learner: &Learner) -> Vec<u8> {
     let policy = &learner.policy;
     store.net("actor", &policy.net, &policy.adam);
     let (m, v, steps) = policy.adam_log_std.state();
-    for (name, values) in [("actor.log_std", &policy.log_std[..]), ("actor.adam_m.log_std", m), ("actor.adam_v.log_std", v)] {
+    for (name, values) in
+        [("actor.log_std", &policy.log_std[..]), ("actor.adam_m.log_std", m), ("actor.adam_v.log_std", v)]
+    {
         store.floats(name.to_string(), vec![values.len()], values);
     }
     store.value("actor.log_std.adam_steps", &steps);

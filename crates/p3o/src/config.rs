@@ -56,10 +56,14 @@ pub struct Rollout {
     pub envs: usize,
     /// Steps per update over all of them.
     pub batch: usize,
-    /// Discount of reward and costs.
+    /// Discount of the reward.
     pub gamma: f64,
-    /// Lambda of the generalised advantage estimate.
+    /// Discount of the costs.
+    pub cost_gamma: f64,
+    /// Lambda of the reward's generalised advantage estimate.
     pub lambda: f64,
+    /// Lambda of the costs' estimates.
+    pub cost_lambda: f64,
     /// Whether observations are brought to zero mean and unit deviation by running statistics.
     pub normalize_obs: bool,
 }
@@ -128,6 +132,8 @@ pub struct Critic {
     pub passes: usize,
     /// Rows of a mini-batch; 0 takes the whole batch at once.
     pub minibatch: usize,
+    /// What a critic is fitted to: return (the discounted sum of what follows) or lambda (value plus advantage estimate).
+    pub target: String,
 }
 
 /// The run's folder.
@@ -151,13 +157,8 @@ impl Config {
             steps: 2_000_000,
             env: BTreeMap::new(),
             limits,
-            rollout: Rollout { envs: 20, batch: 20_000, gamma: 0.99, lambda: 0.97, normalize_obs: false },
-            net: Net {
-                hidden: vec![64, 64],
-                activation: "tanh".into(),
-                init: "orthogonal".into(),
-                log_std: -0.5,
-            },
+            rollout: Rollout { envs: 20, batch: 20_000, gamma: 0.99, cost_gamma: 0.99, lambda: 0.97, cost_lambda: 0.97, normalize_obs: false },
+            net: Net { hidden: vec![64, 64], activation: "tanh".into(), init: "orthogonal".into(), log_std: -0.5 },
             algo: Algo {
                 name: algo.to_string(),
                 learning_rate: 3e-4,
@@ -176,7 +177,7 @@ impl Config {
                 cost_estimate: "episodes".into(),
                 margin: 0.0,
             },
-            critic: Critic { learning_rate: 1e-3, passes: 40, minibatch: 0 },
+            critic: Critic { learning_rate: 1e-3, passes: 40, minibatch: 0, target: "return".into() },
             run: Run { checkpoint_every: 10 },
         };
         if name == "paper" {
@@ -199,7 +200,8 @@ impl Config {
             .split_once('=')
             .ok_or_else(|| ConfigError::new(format!("`{assignment}` is not of the form key=value")))?;
         let (key, text) = (key.trim(), text.trim());
-        let mut table = toml::Table::try_from(&*self).expect("a configuration is always representable");
+        let mut table =
+            toml::Table::try_from(&*self).map_err(|e| ConfigError::new(format!("cannot change {key}: {e}")))?;
         let slot = find(&mut table, key)?;
         let value = parse(key, text, slot.as_ref())?;
         insert(&mut table, key, value);
@@ -218,7 +220,8 @@ impl Config {
                 (true, Some(wrong)) => suggest(wrong, quoted),
                 _ => String::new(),
             };
-            let what = if hint.is_empty() { message.to_string() } else { message.split(',').next().unwrap().to_string() };
+            let what =
+                if hint.is_empty() { message.to_string() } else { message.split(',').next().unwrap().to_string() };
             ConfigError::new(format!("line {line}: {what}{hint}"))
         })
     }
@@ -235,6 +238,7 @@ impl Config {
         known("initialisation", &self.net.init, ["orthogonal", "glorot"])?;
         known("kappa schedule", &self.algo.kappa_schedule, ["fixed", "adaptive"])?;
         known("offset", &self.algo.offset, ["per_step", "discounted", "paper"])?;
+        known("critic target", &self.critic.target, ["return", "lambda"])?;
         known("cost estimate", &self.algo.cost_estimate, ["episodes", "steps"])?;
         known("cost scale", &self.algo.cost_scale, ["whole", "whole_mean", "advantage", "none"])?;
         for (name, limit) in &self.limits {
@@ -250,7 +254,9 @@ impl Config {
         range("rollout.envs", r.envs as f64, 1.0, 65_536.0)?;
         range("rollout.batch", r.batch as f64, 2.0, 1e8)?;
         range("rollout.gamma", r.gamma, 0.0, 0.999_999)?;
+        range("rollout.cost_gamma", r.cost_gamma, 0.0, 0.999_999)?;
         range("rollout.lambda", r.lambda, 0.0, 1.0)?;
+        range("rollout.cost_lambda", r.cost_lambda, 0.0, 1.0)?;
         range("net.log_std", self.net.log_std, -20.0, 5.0)?;
         range("algo.learning_rate", a.learning_rate, 0.0, 1.0)?;
         range("algo.passes", a.passes as f64, 1.0, 1e6)?;
@@ -319,7 +325,9 @@ fn find(table: &mut toml::Table, key: &str) -> Result<Option<toml::Value>, Confi
 fn homes(table: &toml::Table, name: &str) -> String {
     table
         .iter()
-        .filter_map(|(group, value)| value.as_table().filter(|t| t.contains_key(name)).map(|_| format!("{group}.{name}")))
+        .filter_map(|(group, value)| {
+            value.as_table().filter(|t| t.contains_key(name)).map(|_| format!("{group}.{name}"))
+        })
         .next()
         .unwrap_or_default()
 }
@@ -373,7 +381,7 @@ fn known<'a>(kind: &str, name: &str, names: impl IntoIterator<Item = &'a str> + 
         return Ok(());
     }
     let list: Vec<&str> = names.clone().into_iter().collect();
-    let hint = suggest(name, names.into_iter());
+    let hint = suggest(name, names);
     Err(ConfigError::new(format!("unknown {kind} `{name}`{hint} (there is: {})", list.join(", "))))
 }
 

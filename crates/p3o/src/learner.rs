@@ -112,7 +112,7 @@ impl Learner {
         let spec = make().spec().clone();
         config.check(&spec)?;
         let r = &config.rollout;
-        let collector = Collector::new(make, r.envs, r.batch / r.envs, config.seed, r.gamma);
+        let collector = Collector::new(make, r.envs, r.batch / r.envs, config.seed, r.cost_gamma);
         let limit = |name: &str| config.limits.get(name).copied().unwrap_or(f64::INFINITY);
         let limits: Vec<f64> = spec.costs.iter().map(|c| limit(&c.name)).collect();
         let constraints: Vec<usize> = match config.algo.name.as_str() {
@@ -143,11 +143,8 @@ impl Learner {
             adv_r: Vec::new(),
             adv_c: vec![Vec::new(); m],
         };
-        let progress = Progress {
-            costs: vec![0.0; limits.len()],
-            discounted: vec![0.0; limits.len()],
-            ..Progress::default()
-        };
+        let progress =
+            Progress { costs: vec![0.0; limits.len()], discounted: vec![0.0; limits.len()], ..Progress::default() };
         Ok(Learner {
             normalizer: Normalizer::new(spec.obs_dim, r.normalize_obs),
             shuffles: (0..2 + m as u64).map(|i| stream(config.seed, SHUFFLE_STREAM - i)).collect(),
@@ -251,7 +248,7 @@ impl Learner {
             self.progress.length = report.length;
         } else if self.progress.length == 0.0 {
             // No episode has ever ended: what this batch cost per step stands in for it.
-            let (horizon, gamma) = (self.spec.horizon as f64, self.config.rollout.gamma);
+            let (horizon, gamma) = (self.spec.horizon as f64, self.config.rollout.cost_gamma);
             let discounted_horizon = (1.0 - libm::pow(gamma, horizon)) / (1.0 - gamma);
             self.progress.costs = report.costs_per_step.iter().map(|c| c * horizon).collect();
             self.progress.discounted = report.costs_per_step.iter().map(|c| c * discounted_horizon).collect();
@@ -262,13 +259,15 @@ impl Learner {
     /// Advantages and targets of every signal, standardised, and the constraints' offsets.
     fn estimate_advantages(&mut self, report: &mut Report) {
         let Learner { scratch: s, collector, critics, config, progress, constraints, .. } = self;
-        let (gamma, lambda) = (config.rollout.gamma, config.rollout.lambda);
+        let r = &config.rollout;
+        let cost_gamma = r.cost_gamma;
         let horizon = collector.horizon;
         for (i, critic) in critics.iter().enumerate() {
             critic.evaluate(&mut s.critic_memory[i], &s.x, &mut s.values);
             critic.evaluate(&mut s.critic_memory[i], &s.open_x, &mut s.open_values);
             let given = if i == 0 { 0 } else { 1 + constraints[i - 1] };
             let advantages = if i == 0 { &mut s.adv_r } else { &mut s.adv_c[i - 1] };
+            let (gamma, lambda) = if i == 0 { (r.gamma, r.lambda) } else { (cost_gamma, r.cost_lambda) };
             let mut open = s.open_values.iter();
             for (e, lane) in collector.lanes.iter().enumerate() {
                 let range = e * horizon..(e + 1) * horizon;
@@ -281,25 +280,25 @@ impl Learner {
                 };
                 gae(&signal, gamma, lambda, &mut advantages[range.clone()], &mut s.targets[i][range]);
             }
+            if config.critic.target == "lambda" {
+                let estimates = s.values.iter().zip(&*advantages).map(|(v, a)| v + a);
+                s.targets[i].iter_mut().zip(estimates).for_each(|(target, estimate)| *target = estimate);
+            }
             report.explained.push(explained_variance(&s.values, &s.targets[i]));
         }
         let (mean, deviation) = moments(&s.adv_r);
         rescale(&mut s.adv_r, mean, deviation.max(1e-8));
         let length = if progress.length > 0.0 { progress.length } else { self.spec.horizon as f64 };
-        let discounted_length = (1.0 - libm::pow(gamma, length)) / (1.0 - gamma);
+        let discounted_length = (1.0 - libm::pow(cost_gamma, length)) / (1.0 - cost_gamma);
         for (i, &cost) in constraints.iter().enumerate() {
             let per_step = report.costs_per_step[cost];
             let (episode, discounted) = match config.algo.cost_estimate.as_str() {
                 "steps" => (per_step * length, per_step * discounted_length),
                 _ => (progress.costs[cost], progress.discounted[cost]),
             };
-            let estimate = CostEstimate {
-                episode,
-                discounted,
-                length,
-                limit: self.limits[cost] * (1.0 - config.algo.margin),
-            };
-            let offset = violation::offset(&config.algo.offset, &estimate, gamma);
+            let estimate =
+                CostEstimate { episode, discounted, length, limit: self.limits[cost] * (1.0 - config.algo.margin) };
+            let offset = violation::offset(&config.algo.offset, &estimate, cost_gamma);
             report.offsets.push(violation::scale(&config.algo.cost_scale, &mut s.adv_c[i], offset));
         }
     }

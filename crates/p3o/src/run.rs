@@ -127,7 +127,16 @@ impl Run {
         lock: RunLock,
     ) -> Run {
         let tags = columns(&learner).iter().map(|c| tag(c)).collect();
-        Run { folder: folder.to_path_buf(), learner, csv, events, tags, wall_before, started: Instant::now(), _lock: lock }
+        Run {
+            folder: folder.to_path_buf(),
+            learner,
+            csv,
+            events,
+            tags,
+            wall_before,
+            started: Instant::now(),
+            _lock: lock,
+        }
     }
 
     /// The folder.

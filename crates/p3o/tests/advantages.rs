@@ -39,8 +39,7 @@ impl Steps {
         let one = |t: usize| {
             let end = (t..).find(|&k| self.cuts[k]).unwrap();
             let at = |v: &[f32], k: usize| f64::from(v[k]);
-            let delta =
-                |k: usize| at(&self.given, k) + gamma * at(&self.next_values, k) - at(&self.values, k);
+            let delta = |k: usize| at(&self.given, k) + gamma * at(&self.next_values, k) - at(&self.values, k);
             let advantage = (t..=end).map(|k| (gamma * lambda).powi((k - t) as i32) * delta(k)).sum::<f64>();
             let gathered = (t..=end).map(|k| gamma.powi((k - t) as i32) * at(&self.given, k)).sum::<f64>();
             (advantage, gathered + gamma.powi((end - t + 1) as i32) * at(&self.next_values, end))

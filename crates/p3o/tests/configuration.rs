@@ -190,13 +190,18 @@ fn numbers_that_a_file_cannot_hold_are_refused() {
         change(&mut config);
         let line = one_line(config.check(&spec("PointGoal")).expect_err("TOML has no such whole number"));
         assert!(line.contains("must be"), "{line}");
+        // Nor does such a number, once read from a file, stand in the way of another setting's error.
+        let mut read = Config::from_toml(&config.to_toml()).unwrap();
+        assert!(one_line(read.set("algo.kappa=3").unwrap_err()).contains("algo.kappa"));
     }
 }
 
 #[test]
 fn numbers_that_are_not_finite_are_refused_from_a_file_too() {
     let text = point_goal().to_toml();
-    for (from, to) in [("kappa = 20.0", "kappa = nan"), ("hazards = 25.0", "hazards = inf"), ("gamma = 0.99", "gamma = -inf")] {
+    for (from, to) in
+        [("kappa = 20.0", "kappa = nan"), ("hazards = 25.0", "hazards = inf"), ("gamma = 0.99", "gamma = -inf")]
+    {
         assert!(text.contains(from), "{text}");
         let config = Config::from_toml(&text.replace(from, to)).unwrap();
         assert!(one_line(config.check(&spec("PointGoal")).expect_err(to)).contains("finite"));
@@ -222,7 +227,9 @@ fn a_file_with_a_mistake_is_refused_with_its_line() {
         let shift = usize::from(to.contains('\n'));
         assert!(line.starts_with(&format!("line {}: ", line_of(from) + shift)), "{to}: {line}");
     }
-    for (text, reason) in [("", "missing field"), ("[algo]\n", "missing field"), ("hello", ""), ("\u{0}", ""), ("[[", "")] {
+    for (text, reason) in
+        [("", "missing field"), ("[algo]\n", "missing field"), ("hello", ""), ("\u{0}", ""), ("[[", "")]
+    {
         let line = one_line(Config::from_toml(text).expect_err(text));
         assert!(line.contains(reason) && !line.starts_with("line 0"), "{text:?}: {line}");
     }

@@ -27,11 +27,8 @@ fn step(problem: &Problem) -> (Passes, Vec<u32>) {
 fn a_wrong_guess_is_redone_with_the_true_gate() {
     // Guessed under the limit (1 - 1.05 < 0) but over it (1.1 - 1.05 > 0); guessed over (-1 + 1.05 > 0) but under
     // (-1.1 + 1.05 < 0); and both at once. An offset of +-10 leaves nothing to guess and does not enter the gradient.
-    let cases: [(&[f64], &[f64], &[f64]); 3] = [
-        (&[1.0], &[-1.05], &[10.0]),
-        (&[-1.0], &[1.05], &[-10.0]),
-        (&[1.0, -1.0], &[-1.05, 1.05], &[10.0, -10.0]),
-    ];
+    let cases: [(&[f64], &[f64], &[f64]); 3] =
+        [(&[1.0], &[-1.05], &[10.0]), (&[-1.0], &[1.05], &[-10.0]), (&[1.0, -1.0], &[-1.05, 1.05], &[10.0, -10.0])];
     for (signs, offsets, sure) in cases {
         let (report, after) = step(&uniform(signs, offsets));
         let (reference, expected) = step(&uniform(signs, sure));

@@ -7,6 +7,8 @@ use p3o_env::ActionSpace;
 /// Episodes of five steps that all look alike.
 const STEPS: usize = 5;
 
+const SEEDS: u64 = 2;
+
 fn world(
     action: ActionSpace,
     costs: &[&str],
@@ -27,8 +29,9 @@ fn train(algo: &str, world: &Script, updates: usize, seed: u64, limits: &[&str])
         "rollout.gamma=0.9",
         "net.hidden=[8]",
         "net.log_std=-1.5",
-        "algo.learning_rate=3e-3",
+        "algo.learning_rate=1e-3",
         "algo.passes=10",
+        "algo.kappa=2",
         "critic.learning_rate=1e-2",
         "critic.passes=10",
     ];
@@ -42,25 +45,66 @@ fn train(algo: &str, world: &Script, updates: usize, seed: u64, limits: &[&str])
     })
 }
 
-#[test]
-fn zz() {
-    let one = world(ActionSpace::Continuous { dim: 1 }, &["effort"], |action| {
+/// One action a in [-1, 1] per step: reward a, cost a^2.
+fn effort() -> Script {
+    world(ActionSpace::Continuous { dim: 1 }, &["effort"], |action| {
         let a = action[0].clamp(-1.0, 1.0);
         (a, vec![a * a])
-    });
-    let two = world(ActionSpace::Continuous { dim: 2 }, &["left", "right"], |action| {
+    })
+}
+
+/// Two choices: nothing, or a reward of 1 at a cost of 1.
+fn temptation() -> Script {
+    world(ActionSpace::Discrete { n: 2 }, &["risk"], |action| (action[0], vec![action[0]]))
+}
+
+#[test]
+fn a_binding_limit_is_kept_and_used() {
+    // Five steps may cost 1.25, so 0.25 each: the best is a = 0.5 without spread, a return of 2.5. Unbounded it is a = 1.
+    for seed in 0..SEEDS {
+        let (earned, costs) = train("p3o", &effort(), 300, seed, &["limits.effort=1.25"]);
+        assert!(costs[0] <= 1.25 && earned >= 2.4, "seed {seed}: earned {earned} at {costs:?}");
+        let (earned, costs) = train("ppo", &effort(), 300, seed, &["limits.effort=1.25"]);
+        assert!(costs[0] > 4.5 && earned > 4.5, "seed {seed}: PPO earned {earned} at {costs:?}");
+    }
+}
+
+#[test]
+fn two_limits_are_kept_and_used_at_once() {
+    // 1.25 and 0.45 over five steps are 0.25 and 0.09 each: the best is a = 0.5 and b = 0.3, a return of 5 * 0.8 = 4.
+    let both = world(ActionSpace::Continuous { dim: 2 }, &["left", "right"], |action| {
         let [a, b] = [action[0], action[1]].map(|a| a.clamp(-1.0, 1.0));
         (a + b, vec![a * a, b * b])
     });
-    let disc = world(ActionSpace::Discrete { n: 2 }, &["risk"], |action| (action[0], vec![action[0]]));
-    for (name, w, l) in [("one", &one, &["limits.effort=1.25"][..]), ("two", &two, &["limits.left=1.25", "limits.right=0.45"]), ("disc", &disc, &["limits.risk=1.5"])] {
-        for updates in [100, 200, 400] {
-            for seed in 0..4 {
-                let t = std::time::Instant::now();
-                let p = train("p3o", w, updates, seed, l);
-                let q = train("ppo", w, updates, seed, l);
-                println!("{name} {updates} {seed} p3o {p:.3?} ppo {q:.3?} {:.2} s", t.elapsed().as_secs_f64());
-            }
-        }
+    let limits = ["limits.left=1.25", "limits.right=0.45"];
+    for seed in 0..SEEDS {
+        let (earned, costs) = train("p3o", &both, 300, seed, &limits);
+        assert!(costs[0] <= 1.25 && costs[1] <= 0.45, "seed {seed}: {costs:?}");
+        assert!(earned >= 3.75, "seed {seed}: earned {earned} at {costs:?}");
+        let (_, costs) = train("ppo", &both, 300, seed, &limits);
+        assert!(costs[0] > 4.5 && costs[1] > 4.5, "seed {seed}: PPO at {costs:?}");
+    }
+}
+
+#[test]
+fn a_limit_on_choices_is_kept_and_used() {
+    // A return of 1.5 costs 1.5, the limit; PPO always takes the reward: 5.
+    for seed in 0..SEEDS {
+        let (earned, costs) = train("p3o", &temptation(), 150, seed, &["limits.risk=1.5", "algo.kappa=5"]);
+        assert!(costs[0] <= 1.5 && earned >= 1.3, "seed {seed}: earned {earned} at {costs:?}");
+        let (_, costs) = train("ppo", &temptation(), 150, seed, &["limits.risk=1.5"]);
+        assert!(costs[0] > 4.9, "seed {seed}: PPO at {costs:?}");
+    }
+}
+
+#[test]
+fn the_penalty_is_exact_above_the_multiplier_and_fails_below_it() {
+    // Reward and cost are the same number here, and so are their standardised advantages: the multiplier of the limit
+    // is one. With half of it the reward wins whatever the cost; with twice it the limit holds up to the noise of a batch.
+    for seed in 0..SEEDS {
+        let at = |kappa: &str| train("p3o", &temptation(), 150, seed, &["limits.risk=1.5", kappa]).1[0];
+        let (below, above) = (at("algo.kappa=0.5"), at("algo.kappa=2"));
+        assert!(below > 4.5, "seed {seed}: a cost of {below} under a penalty that is too small");
+        assert!((above - 1.5).abs() < 0.08, "seed {seed}: a cost of {above} for a limit of 1.5");
     }
 }

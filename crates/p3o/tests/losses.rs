@@ -9,17 +9,8 @@ use p3o_env::ActionSpace;
 const HEADS: [Head; 2] = [Head::Gaussian, Head::Categorical];
 
 /// Distances of the L_C_i from zero: no constraint, one and two, over and under the limit, far and near.
-const GATES: [&[f64]; 9] = [
-    &[],
-    &[0.5],
-    &[0.01],
-    &[-0.01],
-    &[-0.5],
-    &[0.5, 0.3],
-    &[0.5, -0.3],
-    &[-0.01, 0.01],
-    &[-0.5, -0.3],
-];
+const GATES: [&[f64]; 9] =
+    [&[], &[0.5], &[0.01], &[-0.01], &[-0.5], &[0.5, 0.3], &[0.5, -0.3], &[-0.01, 0.01], &[-0.5, -0.3]];
 
 #[test]
 fn terms_match_hand_worked_values() {

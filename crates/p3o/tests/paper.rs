@@ -18,9 +18,9 @@ fn dangling(root: &Path, reference: &str) -> Option<String> {
         return Some(format!("`{reference}`: there is no file {path}"));
     };
     let word = |c: char| c.is_alphanumeric() || c == '_';
-    let defined = source.match_indices(&format!("fn {name}")).any(|(at, found)| {
-        !source[at + found.len()..].starts_with(word) && !source[..at].ends_with(word)
-    });
+    let defined = source
+        .match_indices(&format!("fn {name}"))
+        .any(|(at, found)| !source[at + found.len()..].starts_with(word) && !source[..at].ends_with(word));
     (!defined).then(|| format!("`{reference}`: {path} has no `fn {name}`"))
 }
 

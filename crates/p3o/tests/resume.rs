@@ -79,7 +79,7 @@ fn a_killed_run_resumes_to_the_same_bits_on_any_number_of_threads() {
         check("full batch, normalised", &config("PointGoal", &normal)),
         check("mini-batches", &config("PointGoal", &mini)),
         check("mini-batches, normalised", &config("PointGoal", &[&mini[..], &normal].concat())),
-        check("two constraints", &config("Navigation", &["algo.kappa_schedule=adaptive"])),
+        check("two constraints", &config("Navigation", &["algo.kappa_schedule=adaptive", "algo.offset=discounted"])),
     ];
     // The settings do something: no two kinds of run come to the same.
     for (i, a) in outcomes.iter().enumerate() {
@@ -91,7 +91,7 @@ fn a_killed_run_resumes_to_the_same_bits_on_any_number_of_threads() {
 fn a_checkpoint_holds_all_that_the_next_number_depends_on() {
     let home = tempfile::tempdir().unwrap();
     let (half, whole, other) = (home.path().join("half"), home.path().join("whole"), home.path().join("other"));
-    let config = config("PointGoal", &["rollout.normalize_obs=true", "algo.minibatch=128"]);
+    let config = config("PointGoal", &["rollout.normalize_obs=true", "algo.minibatch=128", "algo.offset=discounted"]);
     let make = named_task(&config).unwrap();
     let mut learner = Learner::new(config.clone(), &*make).unwrap();
     let report = |learner: &mut Learner| {

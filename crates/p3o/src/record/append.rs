@@ -32,11 +32,7 @@ impl AppendFile {
             Ok((file, len))
         };
         let (file, len) = open().map_err(|error| failed("open", path, &error))?;
-        Ok(Self {
-            file,
-            path: path.to_owned(),
-            len,
-        })
+        Ok(Self { file, path: path.to_owned(), len })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -52,10 +48,9 @@ impl AppendFile {
             let told = failed("write", &self.path, &error);
             return Err(match self.file.set_len(self.len) {
                 Ok(()) => told,
-                Err(stuck) => io::Error::new(
-                    told.kind(),
-                    format!("{told}; its partial last record stays in the file: {stuck}"),
-                ),
+                Err(stuck) => {
+                    io::Error::new(told.kind(), format!("{told}; its partial last record stays in the file: {stuck}"))
+                }
             });
         }
         self.len += record.len() as u64;
@@ -64,9 +59,7 @@ impl AppendFile {
 
     /// Waits until everything appended so far is on disk.
     pub(super) fn sync(&self) -> io::Result<()> {
-        self.file
-            .sync_data()
-            .map_err(|error| failed("sync", &self.path, &error))
+        self.file.sync_data().map_err(|error| failed("sync", &self.path, &error))
     }
 }
 
@@ -95,11 +88,6 @@ mod tests {
         let mut file = AppendFile::open(Path::new("/dev/full")).unwrap();
         let error = file.append(b"record").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
-        assert!(
-            error
-                .to_string()
-                .starts_with("cannot write /dev/full: no space left on device"),
-            "{error}"
-        );
+        assert!(error.to_string().starts_with("cannot write /dev/full: no space left on device"), "{error}");
     }
 }

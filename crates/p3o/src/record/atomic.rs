@@ -24,10 +24,7 @@ pub(super) fn failed(verb: &str, path: &Path, error: &io::Error) -> io::Error {
         ErrorKind::QuotaExceeded => "disk quota exceeded".to_owned(),
         _ => error.to_string(),
     };
-    io::Error::new(
-        error.kind(),
-        format!("cannot {verb} {}: {reason}", path.display()),
-    )
+    io::Error::new(error.kind(), format!("cannot {verb} {}: {reason}", path.display()))
 }
 
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -41,9 +38,7 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 fn scratch_path(path: &Path) -> io::Result<PathBuf> {
-    let name = path
-        .file_name()
-        .ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "the path names no file"))?;
+    let name = path.file_name().ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "the path names no file"))?;
     let mut scratch = OsString::from(".");
     scratch.push(name);
     scratch.push(".scratch");
@@ -61,10 +56,7 @@ fn discard(scratch: &Path, error: io::Error) -> io::Error {
     match fs::remove_file(scratch) {
         Ok(()) => error,
         Err(leftover) => {
-            let text = format!(
-                "{error}; {} could not be removed either: {leftover}",
-                scratch.display()
-            );
+            let text = format!("{error}; {} could not be removed either: {leftover}", scratch.display());
             io::Error::new(error.kind(), text)
         }
     }
@@ -81,14 +73,7 @@ fn folder_of(path: &Path) -> &Path {
 fn sync_folder(folder: &Path) -> io::Result<()> {
     match File::open(folder)?.sync_all() {
         // Some network and user-space file systems have no sync of folders at all: there is nothing to wait for.
-        Err(error)
-            if matches!(
-                error.kind(),
-                ErrorKind::InvalidInput | ErrorKind::Unsupported
-            ) =>
-        {
-            Ok(())
-        }
+        Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => Ok(()),
         outcome => outcome,
     }
 }
@@ -105,9 +90,7 @@ mod tests {
 
     fn names_in(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap();
-        let mut names: Vec<_> = entries
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
     }
@@ -127,11 +110,7 @@ mod tests {
     fn a_scratch_file_left_by_a_kill_is_no_obstacle() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("checkpoint");
-        fs::write(
-            folder.path().join(".checkpoint.scratch"),
-            b"half of something much longer",
-        )
-        .unwrap();
+        fs::write(folder.path().join(".checkpoint.scratch"), b"half of something much longer").unwrap();
         write_atomic(&path, b"whole").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"whole");
         assert_eq!(names_in(folder.path()), ["checkpoint"]);
@@ -144,12 +123,7 @@ mod tests {
         fs::create_dir(&path).unwrap();
         fs::write(path.join("inside"), b"old").unwrap();
         let error = write_atomic(&path, b"new").unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .starts_with(&format!("cannot write {}: ", path.display())),
-            "{error}"
-        );
+        assert!(error.to_string().starts_with(&format!("cannot write {}: ", path.display())), "{error}");
         assert_eq!(fs::read(path.join("inside")).unwrap(), b"old");
         assert_eq!(names_in(folder.path()), ["taken"]);
     }
@@ -160,10 +134,7 @@ mod tests {
         let missing = folder.path().join("nowhere").join("checkpoint");
         let error = write_atomic(&missing, b"new").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
-        assert!(
-            error.to_string().contains(missing.to_str().unwrap()),
-            "{error}"
-        );
+        assert!(error.to_string().contains(missing.to_str().unwrap()), "{error}");
 
         let parent = folder.path().join("plain");
         fs::write(&parent, b"old").unwrap();
@@ -175,10 +146,7 @@ mod tests {
 
     #[test]
     fn a_path_without_a_file_name_is_refused() {
-        assert_eq!(
-            write_atomic(Path::new("/"), b"new").unwrap_err().kind(),
-            ErrorKind::InvalidInput
-        );
+        assert_eq!(write_atomic(Path::new("/"), b"new").unwrap_err().kind(), ErrorKind::InvalidInput);
     }
 
     /// The scratch name leads to a device that is always full, so the write itself fails.
@@ -191,10 +159,7 @@ mod tests {
         std::os::unix::fs::symlink("/dev/full", folder.path().join(".checkpoint.scratch")).unwrap();
         let error = write_atomic(&path, b"new").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::StorageFull);
-        assert_eq!(
-            error.to_string(),
-            format!("cannot write {}: no space left on device", path.display())
-        );
+        assert_eq!(error.to_string(), format!("cannot write {}: no space left on device", path.display()));
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert_eq!(names_in(folder.path()), ["checkpoint"]);
     }

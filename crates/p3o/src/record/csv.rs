@@ -45,14 +45,9 @@ impl ProgressCsv {
     ///
     /// That row and all after it are dropped, and so is a partial last line. The kept rows stay as they are, byte for
     /// byte. It is an error if the header is not `columns`; the file is left alone then.
-    pub fn reopen(
-        path: &Path,
-        columns: &[String],
-        keep: impl Fn(&[f64]) -> bool,
-    ) -> io::Result<Self> {
+    pub fn reopen(path: &Path, columns: &[String], keep: impl Fn(&[f64]) -> bool) -> io::Result<Self> {
         let bytes = fs::read(path).map_err(|error| failed("read", path, &error))?;
-        let kept = kept_text(&bytes, columns, keep)
-            .map_err(|text| invalid(ErrorKind::InvalidData, path, text))?;
+        let kept = kept_text(&bytes, columns, keep).map_err(|text| invalid(ErrorKind::InvalidData, path, text))?;
         if kept.len() < bytes.len() {
             write_atomic(path, kept.as_bytes())?;
         }
@@ -60,21 +55,13 @@ impl ProgressCsv {
     }
 
     fn open(path: &Path, columns: usize) -> io::Result<Self> {
-        Ok(Self {
-            file: AppendFile::open(path)?,
-            columns,
-            row: Vec::with_capacity(32 * columns),
-        })
+        Ok(Self { file: AppendFile::open(path)?, columns, row: Vec::with_capacity(32 * columns) })
     }
 
     /// Appends one row with a single write, so that a kill leaves at most one partial last line.
     pub fn append(&mut self, values: &[f64]) -> io::Result<()> {
         if values.len() != self.columns {
-            let text = format!(
-                "a row of {} values does not fit {} columns",
-                values.len(),
-                self.columns
-            );
+            let text = format!("a row of {} values does not fit {} columns", values.len(), self.columns);
             return Err(invalid(ErrorKind::InvalidInput, self.file.path(), text));
         }
         self.row.clear();
@@ -117,13 +104,8 @@ fn check_names(columns: &[String]) -> Result<(), String> {
     if columns.is_empty() {
         return Err("a table needs at least one column".to_owned());
     }
-    match columns
-        .iter()
-        .find(|name| name.is_empty() || name.contains([',', '"', '\n', '\r']))
-    {
-        Some(name) => Err(format!(
-            "{name:?} cannot name a column: it is empty or holds a comma, quote or line break"
-        )),
+    match columns.iter().find(|name| name.is_empty() || name.contains([',', '"', '\n', '\r'])) {
+        Some(name) => Err(format!("{name:?} cannot name a column: it is empty or holds a comma, quote or line break")),
         None => Ok(()),
     }
 }
@@ -131,36 +113,25 @@ fn check_names(columns: &[String]) -> Result<(), String> {
 fn parse(bytes: &[u8]) -> Result<Table, String> {
     let (header, body) = split_header(whole_lines(bytes)?)?;
     let columns: Vec<String> = header.split(',').map(str::to_owned).collect();
-    let rows = body
-        .lines()
-        .enumerate()
-        .map(|(index, line)| parse_row(line, index + 2, columns.len()));
+    let rows = body.lines().enumerate().map(|(index, line)| parse_row(line, index + 2, columns.len()));
     let rows = rows.collect::<Result<_, _>>()?;
     Ok(Table { columns, rows })
 }
 
 /// The start of the file that a resumed run keeps: the header and the rows before the first that `keep` refuses.
-fn kept_text<'a>(
-    bytes: &'a [u8],
-    columns: &[String],
-    keep: impl Fn(&[f64]) -> bool,
-) -> Result<&'a str, String> {
+fn kept_text<'a>(bytes: &'a [u8], columns: &[String], keep: impl Fn(&[f64]) -> bool) -> Result<&'a str, String> {
     let text = whole_lines(bytes)?;
     let (header, body) = split_header(text)?;
     let wanted = columns.join(",");
     if header != wanted {
         return Err(format!(
-            "the header is not the one this run would write, so the table cannot be continued\n  \
-             in the file: {header}\n  this run:    {wanted}"
+            "the header is not the one this run would write, so the table cannot be continued (in the file: {header}; \
+             this run: {wanted})"
         ));
     }
     let mut end = text.len() - body.len();
     for (index, line) in body.split_inclusive('\n').enumerate() {
-        if !keep(&parse_row(
-            line.trim_end_matches('\n'),
-            index + 2,
-            columns.len(),
-        )?) {
+        if !keep(&parse_row(line.trim_end_matches('\n'), index + 2, columns.len())?) {
             break;
         }
         end += line.len();
@@ -170,31 +141,22 @@ fn kept_text<'a>(
 
 /// Everything up to the last line break: what follows it is a row that was not written to its end.
 fn whole_lines(bytes: &[u8]) -> Result<&str, String> {
-    let end = bytes
-        .iter()
-        .rposition(|&byte| byte == b'\n')
-        .map_or(0, |last| last + 1);
+    let end = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
     str::from_utf8(&bytes[..end]).map_err(|error| format!("not a text file: {error}"))
 }
 
 fn split_header(text: &str) -> Result<(&str, &str), String> {
-    text.split_once('\n')
-        .ok_or_else(|| "no header line".to_owned())
+    text.split_once('\n').ok_or_else(|| "no header line".to_owned())
 }
 
 fn parse_row(line: &str, number: usize, columns: usize) -> Result<Vec<f64>, String> {
     let fields = line.split(',').map(|field| match field {
         "" => Ok(f64::NAN),
-        _ => field
-            .parse()
-            .map_err(|_| format!("line {number}: {field:?} is not a number")),
+        _ => field.parse().map_err(|_| format!("line {number}: {field:?} is not a number")),
     });
     let row: Vec<f64> = fields.collect::<Result<_, _>>()?;
     if row.len() != columns {
-        return Err(format!(
-            "line {number}: {} values under {columns} columns",
-            row.len()
-        ));
+        return Err(format!("line {number}: {} values under {columns} columns", row.len()));
     }
     Ok(row)
 }
@@ -214,16 +176,10 @@ mod tests {
         let path = folder.join("progress.csv");
         let mut csv = ProgressCsv::create(&path, &names(&["update", "loss"])).unwrap();
         for update in 1..=4 {
-            csv.append(&[f64::from(update), f64::from(update) / 8.0])
-                .unwrap();
+            csv.append(&[f64::from(update), f64::from(update) / 8.0]).unwrap();
         }
         csv.sync().unwrap();
-        OpenOptions::new()
-            .append(true)
-            .open(&path)
-            .unwrap()
-            .write_all(tail)
-            .unwrap();
+        OpenOptions::new().append(true).open(&path).unwrap().write_all(tail).unwrap();
         path
     }
 
@@ -245,15 +201,7 @@ mod tests {
     fn every_number_reads_back_as_the_same_bits() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("progress.csv");
-        let values = [
-            0.1 + 0.2,
-            1.0 / 3.0,
-            -0.0,
-            f64::MIN_POSITIVE,
-            5e-324,
-            f64::MAX,
-            9_007_199_254_740_993.0,
-        ];
+        let values = [0.1 + 0.2, 1.0 / 3.0, -0.0, f64::MIN_POSITIVE, 5e-324, f64::MAX, 9_007_199_254_740_993.0];
         let columns: Vec<String> = (0..values.len()).map(|index| format!("c{index}")).collect();
         let mut csv = ProgressCsv::create(&path, &columns).unwrap();
         csv.append(&values).unwrap();
@@ -274,10 +222,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         // `5,0.6` looks whole, but was to be `5,0.625`: only the line break tells.
         let table = ProgressCsv::read(&four_rows(folder.path(), b"5,0.6")).unwrap();
-        assert_eq!(
-            table.rows,
-            [[1.0, 0.125], [2.0, 0.25], [3.0, 0.375], [4.0, 0.5]]
-        );
+        assert_eq!(table.rows, [[1.0, 0.125], [2.0, 0.25], [3.0, 0.375], [4.0, 0.5]]);
     }
 
     #[test]
@@ -317,9 +262,7 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::InvalidData);
         let told = error.to_string();
         assert!(
-            told.contains("progress.csv")
-                && told.contains("update,loss")
-                && told.contains("update,cost"),
+            told.contains("progress.csv") && told.contains("update,loss") && told.contains("update,cost"),
             "{told}"
         );
         assert_eq!(text(&path), before);
@@ -329,31 +272,15 @@ mod tests {
     fn damaged_tables_are_errors_that_name_the_line() {
         let folder = tempfile::tempdir().unwrap();
         let error = ProgressCsv::read(&four_rows(folder.path(), b"5,x\n")).unwrap_err();
-        assert!(
-            error.to_string().ends_with("line 6: \"x\" is not a number"),
-            "{error}"
-        );
+        assert!(error.to_string().ends_with("line 6: \"x\" is not a number"), "{error}");
         let error = ProgressCsv::read(&four_rows(folder.path(), b"5\n")).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .ends_with("line 6: 1 values under 2 columns"),
-            "{error}"
-        );
+        assert!(error.to_string().ends_with("line 6: 1 values under 2 columns"), "{error}");
 
         let path = folder.path().join("headless");
         fs::write(&path, "update,lo").unwrap();
-        assert!(
-            ProgressCsv::read(&path)
-                .unwrap_err()
-                .to_string()
-                .ends_with("no header line")
-        );
+        assert!(ProgressCsv::read(&path).unwrap_err().to_string().ends_with("no header line"));
         let missing = folder.path().join("missing");
-        assert_eq!(
-            ProgressCsv::read(&missing).unwrap_err().kind(),
-            ErrorKind::NotFound
-        );
+        assert_eq!(ProgressCsv::read(&missing).unwrap_err().kind(), ErrorKind::NotFound);
     }
 
     #[test]
@@ -361,20 +288,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("progress.csv");
         for columns in [&[][..], &["a,b"], &["a", ""], &["a\nb"], &["\"a\""]] {
-            assert_eq!(
-                ProgressCsv::create(&path, &names(columns))
-                    .unwrap_err()
-                    .kind(),
-                ErrorKind::InvalidInput
-            );
+            assert_eq!(ProgressCsv::create(&path, &names(columns)).unwrap_err().kind(), ErrorKind::InvalidInput);
         }
         let mut csv = ProgressCsv::create(&path, &names(&["a", "b"])).unwrap();
-        assert!(
-            csv.append(&[1.0])
-                .unwrap_err()
-                .to_string()
-                .contains("1 values does not fit 2 columns")
-        );
+        assert!(csv.append(&[1.0]).unwrap_err().to_string().contains("1 values does not fit 2 columns"));
         assert_eq!(text(&path), "a,b\n");
     }
 }

@@ -22,11 +22,7 @@ impl RunLock {
     /// If it is held elsewhere the error is of kind [`ErrorKind::ResourceBusy`].
     pub fn acquire(dir: &Path) -> io::Result<RunLock> {
         let path = dir.join(".lock");
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path);
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
         let file = file.map_err(|error| failed("open", &path, &error))?;
         match file.try_lock() {
             Ok(()) => Ok(RunLock { _file: file }),
@@ -87,11 +83,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (_, module) = module_path!().split_once("::").unwrap();
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args([
-                &format!("{module}::child_holds_the_lock"),
-                "--exact",
-                "--nocapture",
-            ])
+            .args([&format!("{module}::child_holds_the_lock"), "--exact", "--nocapture"])
             .env(FOLDER, folder.path())
             .stdout(Stdio::piped())
             .spawn()

@@ -23,14 +23,8 @@ struct Level {
     z: f64,
 }
 
-const TWO_SIDED_95: Level = Level {
-    p: 0.975,
-    z: 1.959_963_984_540_054,
-};
-const ONE_SIDED_95: Level = Level {
-    p: 0.95,
-    z: 1.644_853_626_951_472_7,
-};
+const TWO_SIDED_95: Level = Level { p: 0.975, z: 1.959_963_984_540_054 };
+const ONE_SIDED_95: Level = Level { p: 0.95, z: 1.644_853_626_951_472_7 };
 
 /// Above this many degrees of freedom the expansion around the normal quantile is exact to twelve digits.
 const MAX_EXACT_DOF: usize = 400;
@@ -40,38 +34,16 @@ impl Summary {
     pub fn of(values: &[f64]) -> Summary {
         let n = values.len();
         let Some(&first) = values.first() else {
-            return Summary {
-                n,
-                mean: f64::NAN,
-                sd: f64::NAN,
-                min: f64::NAN,
-                max: f64::NAN,
-            };
+            return Summary { n, mean: f64::NAN, sd: f64::NAN, min: f64::NAN, max: f64::NAN };
         };
         // Sums of differences, so that equal values have exactly that mean and no spread at all.
         let mean = first + values.iter().map(|x| x - first).sum::<f64>() / n as f64;
         let squares: f64 = values.iter().map(|x| (x - mean) * (x - mean)).sum();
-        let sd = if n < 2 {
-            f64::NAN
-        } else {
-            (squares / (n - 1) as f64).sqrt()
-        };
+        let sd = if n < 2 { f64::NAN } else { (squares / (n - 1) as f64).sqrt() };
         let pick = |better: fn(&f64, &f64) -> bool| {
-            values.iter().copied().fold(first, |best, x| {
-                if x.is_nan() || better(&x, &best) {
-                    x
-                } else {
-                    best
-                }
-            })
+            values.iter().copied().fold(first, |best, x| if x.is_nan() || better(&x, &best) { x } else { best })
         };
-        Summary {
-            n,
-            mean,
-            sd,
-            min: pick(f64::lt),
-            max: pick(f64::gt),
-        }
+        Summary { n, mean, sd, min: pick(f64::lt), max: pick(f64::gt) }
     }
 
     /// The two-sided 95 % confidence interval of the mean, `mean ± t₀.₉₇₅(n-1) · sd / √n`.
@@ -88,8 +60,7 @@ impl Summary {
     ///
     /// Fewer than two numbers bound nothing: the bound is then infinite.
     pub fn upper95_one_sided(&self) -> f64 {
-        self.half_width(&ONE_SIDED_95)
-            .map_or(f64::INFINITY, |half| self.mean + half)
+        self.half_width(&ONE_SIDED_95).map_or(f64::INFINITY, |half| self.mean + half)
     }
 
     fn half_width(&self, level: &Level) -> Option<f64> {
@@ -99,11 +70,7 @@ impl Summary {
 }
 
 fn student_t_quantile(level: &Level, dof: usize) -> f64 {
-    if dof > MAX_EXACT_DOF {
-        expanded_quantile(level.z, dof)
-    } else {
-        bisected_quantile(level.p, dof)
-    }
+    if dof > MAX_EXACT_DOF { expanded_quantile(level.z, dof) } else { bisected_quantile(level.p, dof) }
 }
 
 /// The central probability `P(|T| < t)` of Student's t, by its finite sums (Abramowitz & Stegun 26.7.3 and 26.7.4).
@@ -123,11 +90,7 @@ fn central_probability(t: f64, dof: usize) -> f64 {
         term *= cos_squared * (power + 1) as f64 / (power + 2) as f64;
         power += 2;
     }
-    if odd {
-        (libm::atan(t / nu.sqrt()) + sin * sum) * std::f64::consts::FRAC_2_PI
-    } else {
-        sin * sum
-    }
+    if odd { (libm::atan(t / nu.sqrt()) + sin * sum) * std::f64::consts::FRAC_2_PI } else { sin * sum }
 }
 
 fn bisected_quantile(p: f64, dof: usize) -> f64 {
@@ -165,10 +128,7 @@ mod tests {
     use super::*;
 
     fn check(actual: f64, expected: f64, tolerance: f64) {
-        assert!(
-            (actual - expected).abs() <= tolerance,
-            "{actual} is not {expected}"
-        );
+        assert!((actual - expected).abs() <= tolerance, "{actual} is not {expected}");
     }
 
     #[test]
@@ -195,16 +155,8 @@ mod tests {
         // dof 1 is the Cauchy distribution: t = tan(π (p - 1/2)). dof 2: t = (2p - 1) / √(2 p (1 - p)).
         for level in [TWO_SIDED_95, ONE_SIDED_95] {
             let p = level.p;
-            check(
-                student_t_quantile(&level, 1),
-                (std::f64::consts::PI * (p - 0.5)).tan(),
-                1e-12,
-            );
-            check(
-                student_t_quantile(&level, 2),
-                (2.0 * p - 1.0) / (2.0 * p * (1.0 - p)).sqrt(),
-                1e-12,
-            );
+            check(student_t_quantile(&level, 1), (std::f64::consts::PI * (p - 0.5)).tan(), 1e-12);
+            check(student_t_quantile(&level, 2), (2.0 * p - 1.0) / (2.0 * p * (1.0 - p)).sqrt(), 1e-12);
         }
     }
 
@@ -212,20 +164,13 @@ mod tests {
     fn the_two_methods_agree_where_they_meet_and_tend_to_the_normal() {
         for level in [TWO_SIDED_95, ONE_SIDED_95] {
             for dof in [MAX_EXACT_DOF, MAX_EXACT_DOF + 1] {
-                check(
-                    bisected_quantile(level.p, dof),
-                    expanded_quantile(level.z, dof),
-                    2e-12,
-                );
+                check(bisected_quantile(level.p, dof), expanded_quantile(level.z, dof), 2e-12);
             }
             check(student_t_quantile(&level, usize::MAX), level.z, 1e-15);
             let mut previous = f64::INFINITY;
             for dof in 1..2 * MAX_EXACT_DOF {
                 let t = student_t_quantile(&level, dof);
-                assert!(
-                    t < previous && t > level.z,
-                    "dof {dof}: {t} after {previous}"
-                );
+                assert!(t < previous && t > level.z, "dof {dof}: {t} after {previous}");
                 previous = t;
             }
         }
@@ -236,16 +181,7 @@ mod tests {
         // Mean (2 + 4 + 4 + 5 + 10) / 5 = 5; squared deviations 9 + 1 + 1 + 0 + 25 = 36; sd = √(36 / 4) = 3.
         // Half width 2.77644511 · 3 / √5 = 8.32933533 / 2.23606798 = 3.72499200.
         let summary = Summary::of(&[4.0, 2.0, 10.0, 4.0, 5.0]);
-        assert_eq!(
-            summary,
-            Summary {
-                n: 5,
-                mean: 5.0,
-                sd: 3.0,
-                min: 2.0,
-                max: 10.0
-            }
-        );
+        assert_eq!(summary, Summary { n: 5, mean: 5.0, sd: 3.0, min: 2.0, max: 10.0 });
         let (low, high) = summary.mean_ci95();
         check(low, 1.275008, 1e-6);
         check(high, 8.724992, 1e-6);
@@ -279,16 +215,7 @@ mod tests {
     fn equal_numbers_have_no_spread() {
         // 0.1 summed ten times is 0.9999999999999999, a tenth of which is not 0.1.
         let summary = Summary::of(&[0.1; 10]);
-        assert_eq!(
-            summary,
-            Summary {
-                n: 10,
-                mean: 0.1,
-                sd: 0.0,
-                min: 0.1,
-                max: 0.1
-            }
-        );
+        assert_eq!(summary, Summary { n: 10, mean: 0.1, sd: 0.0, min: 0.1, max: 0.1 });
         assert_eq!(summary.mean_ci95(), (0.1, 0.1));
     }
 
@@ -301,18 +228,9 @@ mod tests {
 
     #[test]
     fn nan_shows_wherever_it_stands() {
-        for values in [
-            [f64::NAN, 1.0, 2.0],
-            [1.0, f64::NAN, 2.0],
-            [1.0, 2.0, f64::NAN],
-        ] {
+        for values in [[f64::NAN, 1.0, 2.0], [1.0, f64::NAN, 2.0], [1.0, 2.0, f64::NAN]] {
             let summary = Summary::of(&values);
-            assert!(
-                summary.mean.is_nan()
-                    && summary.sd.is_nan()
-                    && summary.min.is_nan()
-                    && summary.max.is_nan()
-            );
+            assert!(summary.mean.is_nan() && summary.sd.is_nan() && summary.min.is_nan() && summary.max.is_nan());
             assert!(summary.upper95_one_sided().is_nan());
         }
     }

@@ -56,16 +56,9 @@ impl EventWriter {
         // TensorBoard reads the files of a folder in the order of their names: the fixed-width nanoseconds put a
         // file after those started earlier in the same second, and the process id tells apart any still alike.
         let (seconds, nanos) = (now.as_secs(), now.subsec_nanos());
-        let name = format!(
-            "events.out.tfevents.{seconds}.{nanos:09}-{}.p3o",
-            std::process::id()
-        );
+        let name = format!("events.out.tfevents.{seconds}.{nanos:09}-{}.p3o", std::process::id());
         let file = AppendFile::create_new(&dir.join(name))?;
-        let mut writer = Self {
-            file,
-            record: Vec::with_capacity(1024),
-            summary: Vec::with_capacity(1024),
-        };
+        let mut writer = Self { file, record: Vec::with_capacity(1024), summary: Vec::with_capacity(1024) };
 
         writer.start_event(0);
         put_bytes(&mut writer.record, EVENT_FILE_VERSION, b"brain.Event:2");
@@ -93,8 +86,7 @@ impl EventWriter {
             put_varint(&mut self.summary, len as u64);
             put_bytes(&mut self.summary, VALUE_TAG, tag.as_bytes());
             put_key(&mut self.summary, VALUE_SIMPLE_VALUE, FIXED_32);
-            self.summary
-                .extend_from_slice(&(value as f32).to_le_bytes());
+            self.summary.extend_from_slice(&(value as f32).to_le_bytes());
         }
         if self.summary.is_empty() {
             return Ok(());
@@ -114,8 +106,7 @@ impl EventWriter {
         self.record.clear();
         self.record.resize(FRAME_HEAD, 0);
         put_key(&mut self.record, EVENT_WALL_TIME, FIXED_64);
-        self.record
-            .extend_from_slice(&since_epoch().as_secs_f64().to_le_bytes());
+        self.record.extend_from_slice(&since_epoch().as_secs_f64().to_le_bytes());
         put_key(&mut self.record, EVENT_STEP, VARINT);
         put_varint(&mut self.record, step);
     }
@@ -133,9 +124,7 @@ impl EventWriter {
 
 /// A clock set before 1970 counts as 1970: the time only labels points, and no run should fail over it.
 fn since_epoch() -> Duration {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 fn put_varint(out: &mut Vec<u8>, mut value: u64) {
@@ -182,11 +171,7 @@ const fn crc32c_table() -> [u32; 256] {
         let mut crc = byte as u32;
         let mut bit = 0;
         while bit < 8 {
-            crc = if crc & 1 == 1 {
-                crc >> 1 ^ POLYNOMIAL
-            } else {
-                crc >> 1
-            };
+            crc = if crc & 1 == 1 { crc >> 1 ^ POLYNOMIAL } else { crc >> 1 };
             bit += 1;
         }
         table[byte] = crc;
@@ -256,10 +241,9 @@ mod tests {
 
     fn scalar(value: &[u8]) -> (String, f32) {
         match fields(value)[..] {
-            [(1, Field::Bytes(tag)), (2, Field::Bytes(number))] => (
-                String::from_utf8(tag.to_vec()).unwrap(),
-                f32::from_le_bytes(number.try_into().unwrap()),
-            ),
+            [(1, Field::Bytes(tag)), (2, Field::Bytes(number))] => {
+                (String::from_utf8(tag.to_vec()).unwrap(), f32::from_le_bytes(number.try_into().unwrap()))
+            }
             _ => panic!("not a tag and a simple value"),
         }
     }
@@ -268,24 +252,16 @@ mod tests {
         let mut event = Event::default();
         for field in fields(data) {
             match field {
-                (1, Field::Bytes(time)) => {
-                    event.wall_time = f64::from_le_bytes(time.try_into().unwrap())
-                }
+                (1, Field::Bytes(time)) => event.wall_time = f64::from_le_bytes(time.try_into().unwrap()),
                 (2, Field::Number(step)) => event.step = step,
-                (3, Field::Bytes(version)) => {
-                    event.version = String::from_utf8(version.to_vec()).unwrap()
-                }
+                (3, Field::Bytes(version)) => event.version = String::from_utf8(version.to_vec()).unwrap(),
                 (5, Field::Bytes(summary)) => {
                     for value in fields(summary) {
-                        let (1, Field::Bytes(value)) = value else {
-                            panic!("not a summary value")
-                        };
+                        let (1, Field::Bytes(value)) = value else { panic!("not a summary value") };
                         event.scalars.push(scalar(value));
                     }
                 }
-                (7, Field::Bytes(log)) => {
-                    event.start = matches!(fields(log)[..], [(1, Field::Number(1))])
-                }
+                (7, Field::Bytes(log)) => event.start = matches!(fields(log)[..], [(1, Field::Number(1))]),
                 (other, _) => panic!("field {other}"),
             }
         }
@@ -300,10 +276,7 @@ mod tests {
         while !input.is_empty() {
             let len = take(&mut input, 8);
             assert_eq!(take_u32(&mut input), masked_crc32c(len));
-            let data = take(
-                &mut input,
-                u64::from_le_bytes(len.try_into().unwrap()) as usize,
-            );
+            let data = take(&mut input, u64::from_le_bytes(len.try_into().unwrap()) as usize);
             assert_eq!(take_u32(&mut input), masked_crc32c(data));
             events.push(event(data));
         }
@@ -316,10 +289,7 @@ mod tests {
         // RFC 3720, appendix B.4.
         assert_eq!(crc32c(&[0; 32]), 0x8A91_36AA);
         assert_eq!(crc32c(&[0xFF; 32]), 0x62A8_AB43);
-        assert_eq!(
-            crc32c(&std::array::from_fn::<u8, 32, _>(|i| i as u8)),
-            0x46DD_794E
-        );
+        assert_eq!(crc32c(&std::array::from_fn::<u8, 32, _>(|i| i as u8)), 0x46DD_794E);
         assert_eq!(crc32c(b""), 0);
     }
 
@@ -338,16 +308,7 @@ mod tests {
 
     #[test]
     fn varint_lengths_count_the_bytes_written() {
-        for value in [
-            0,
-            1,
-            127,
-            128,
-            16_383,
-            16_384,
-            u64::from(u32::MAX),
-            u64::MAX,
-        ] {
+        for value in [0, 1, 127, 128, 16_383, 16_384, u64::from(u32::MAX), u64::MAX] {
             let mut bytes = Vec::new();
             put_varint(&mut bytes, value);
             assert_eq!(varint_len(value), bytes.len(), "{value}");
@@ -360,15 +321,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let long = "x".repeat(200);
         let mut writer = EventWriter::create(&folder.path().join("made/here"), None).unwrap();
-        writer
-            .scalars(0, &[("episode/return", 1.5), ("episode/cost", -0.1)])
-            .unwrap();
-        writer
-            .scalars(
-                30_720_000_000,
-                &[(&long, f64::INFINITY), ("loss/κ", f64::NAN), ("", 1e-3)],
-            )
-            .unwrap();
+        writer.scalars(0, &[("episode/return", 1.5), ("episode/cost", -0.1)]).unwrap();
+        writer.scalars(30_720_000_000, &[(&long, f64::INFINITY), ("loss/κ", f64::NAN), ("", 1e-3)]).unwrap();
         writer.scalars(5, &[("gap", f64::NAN)]).unwrap();
 
         let events = events(writer.path());
@@ -376,18 +330,9 @@ mod tests {
         assert_eq!(events[0].version, "brain.Event:2");
         assert!(events[1].start);
         assert_eq!(events[2].step, 0);
-        assert_eq!(
-            events[2].scalars,
-            [
-                ("episode/return".to_owned(), 1.5),
-                ("episode/cost".to_owned(), -0.1)
-            ]
-        );
+        assert_eq!(events[2].scalars, [("episode/return".to_owned(), 1.5), ("episode/cost".to_owned(), -0.1)]);
         assert_eq!(events[3].step, 30_720_000_000);
-        assert_eq!(
-            events[3].scalars,
-            [(long, f32::INFINITY), (String::new(), 1e-3)]
-        );
+        assert_eq!(events[3].scalars, [(long, f32::INFINITY), (String::new(), 1e-3)]);
         assert!(events.iter().all(|event| event.wall_time > 1.6e9));
     }
 
@@ -397,10 +342,7 @@ mod tests {
         let first = EventWriter::create(folder.path(), None).unwrap();
         let mut resumed = EventWriter::create(folder.path(), Some(1000)).unwrap();
         resumed.scalars(1001, &[("loss", 2.0)]).unwrap();
-        assert!(
-            first.path() < resumed.path(),
-            "TensorBoard would read the files in the wrong order"
-        );
+        assert!(first.path() < resumed.path(), "TensorBoard would read the files in the wrong order");
         let events = events(resumed.path());
         assert_eq!(events.len(), 3);
         assert_eq!((events[1].start, events[1].step), (true, 1001));
@@ -410,9 +352,7 @@ mod tests {
     #[test]
     fn nothing_is_allocated_after_the_first_call() {
         let folder = tempfile::tempdir().unwrap();
-        let tags: Vec<String> = (0..100)
-            .map(|index| format!("some/longer/tag/{index}"))
-            .collect();
+        let tags: Vec<String> = (0..100).map(|index| format!("some/longer/tag/{index}")).collect();
         let values: Vec<(&str, f64)> = tags.iter().map(|tag| (tag.as_str(), 1.0)).collect();
         let mut writer = EventWriter::create(folder.path(), None).unwrap();
         writer.scalars(u64::MAX >> 1, &values).unwrap();

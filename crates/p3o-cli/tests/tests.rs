@@ -1,0 +1,9 @@
+//! What the binary promises, one module each. Every test runs the real `p3o` in a folder of its own.
+
+mod bench;
+mod evaluate;
+mod full_disk;
+mod interruption;
+mod train;
+mod usage;
+mod util;

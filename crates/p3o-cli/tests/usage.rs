@@ -1,0 +1,161 @@
+//! Wrong usage is refused in one line that says what was meant, and leaves nothing behind.
+
+use crate::util::{Home, checkpoint, small};
+
+/// Refused with exit code 2, a line that holds every part, and an empty folder.
+fn check(args: &[&str], parts: &[&str]) {
+    let home = Home::new();
+    let line = home.bad(2, args);
+    for part in parts {
+        assert!(line.contains(part), "{args:?}: no {part:?} in {line}");
+    }
+    assert_eq!(home.contents(), [], "{args:?} left something behind");
+}
+
+#[test]
+fn unknown_names_are_refused_with_the_nearest_known_one() {
+    check(&["train", "PointGaol"], &["PointGaol", "did you mean `PointGoal`?"]);
+    check(&["train", "pointgoal", "--out", "run"], &["did you mean `PointGoal`?"]);
+    check(&["train", "Chess"], &["Chess", "PointGoal, Navigation"]);
+    check(&["train", "PointGoal", "--algo", "pp0"], &["unknown algorithm `pp0`", "did you mean `ppo`?"]);
+    check(&["train", "PointGoal", "--preset", "papr"], &["unknown preset `papr`", "did you mean `paper`?"]);
+    check(&["train", "PointGoal", "--set", "algo.kapa=3"], &["`algo.kapa`", "did you mean `algo.kappa`?"]);
+    check(&["train", "PointGoal", "--set", "env.levl=1"], &["levl", "did you mean `level`?"]);
+    check(&["train", "PointGoal", "--set", "env.level=7"], &["level = 7", "one of 0, 1, 2"]);
+    check(&["train", "PointGoal", "--limt", "hazards=3"], &["--limt", "--limit"]);
+    check(&["trian", "PointGoal"], &["trian", "train"]);
+    check(&["train"], &["<TASK>"]);
+    check(&["evaluate"], &["<RUN>"]);
+}
+
+#[test]
+fn limits_that_cannot_be_are_refused() {
+    check(&["train", "PointGoal", "--limit", "hazard=3"], &["unknown cost `hazard`", "did you mean `hazards`?"]);
+    check(&["train", "PointGoal", "--limit", "pillars=3"], &["unknown cost `pillars`", "hazards"]);
+    check(&["train", "PointGoal", "--set", "env.level=0", "--limit", "hazards=3"], &["has no costs", "hazards"]);
+    check(&["train", "PointGoal", "--limit", "hazards"], &["NAME=NUMBER", "hazards"]);
+    check(&["train", "PointGoal", "--limit", "hazards=few"], &["hazards", "few"]);
+    for value in ["-1", "nan", "NaN", "inf", "-inf", "1e999"] {
+        check(&["train", "PointGoal", "--limit", &format!("hazards={value}")], &["limit of hazards", "finite"]);
+    }
+}
+
+#[test]
+fn numbers_that_make_no_sense_are_refused() {
+    for value in ["0", "-5", "1.5", "nan", "inf", "1e400", "many", ""] {
+        check(&["train", "PointGoal", &format!("--steps={value}")], &["--steps", "whole number"]);
+    }
+    check(&["train", "PointGoal", "--steps", "-5"], &["-5"]);
+    for value in ["-1", "1.5", "abc", "99999999999999999999999"] {
+        check(&["train", "PointGoal", &format!("--seed={value}")], &["--seed", value]);
+    }
+    check(&["train", "PointGoal", "--seed", "18446744073709551615"], &["seed", "18446744073709551615"]);
+    for value in ["0", "-1", "2000"] {
+        check(&["train", "PointGoal", &format!("--threads={value}")], &["--threads", value]);
+    }
+    for (setting, part) in [
+        ("algo.kappa=-1", "algo.kappa"),
+        ("algo.kappa=nan", "finite"),
+        ("rollout.gamma=inf", "finite"),
+        ("rollout.envs=-2", "whole number"),
+        ("net.hidden=[0]", "net.hidden"),
+        ("run.checkpoint_every=0", "run.checkpoint_every"),
+        ("algo.kappa", "key=value"),
+        ("env.goal_bonus=nan", "finite"),
+        ("env.goal_bonus=-1", "goal_bonus"),
+    ] {
+        check(&["train", "PointGoal", "--out", "run", "--set", setting], &[part]);
+    }
+    check(
+        &small("PointGoal", &["--set", "rollout.batch=402"]),
+        &["rollout.batch (402)", "multiple of rollout.envs (4)"],
+    );
+    check(&["evaluate", "run", "--episodes=0"], &["--episodes"]);
+    for value in ["0", "-1", "nan", "inf"] {
+        check(&["bench", &format!("--seconds={value}")], &["--seconds", "positive"]);
+    }
+}
+
+#[test]
+fn a_configuration_file_with_a_mistake_is_refused_with_its_line() {
+    let home = Home::new();
+    home.good(&small("PointGoal", &["--steps", "400", "--out", "run"]));
+    let config = std::fs::read_to_string(home.path("run").join("config.toml")).unwrap();
+    std::fs::write(home.path("typo.toml"), config.replacen("kappa = ", "kapa = ", 1)).unwrap();
+    std::fs::write(home.path("wrong.toml"), config.replacen("kappa = 20.0", "kappa = nan", 1)).unwrap();
+    let before = home.contents();
+    let at = 1 + config[..config.find("kappa = ").unwrap()].matches('\n').count();
+    let line = home.bad(2, &["train", "--config", "typo.toml", "--out", "other"]);
+    assert!(line.contains(&format!("typo.toml: line {at}: ")) && line.contains("did you mean `kappa`?"), "{line}");
+    assert!(home.bad(2, &["train", "--config", "wrong.toml", "--out", "other"]).contains("algo.kappa"));
+    assert!(home.bad(1, &["train", "--config", "none.toml", "--out", "other"]).contains("cannot read none.toml"));
+    assert!(home.bad(2, &["train", "PointGoal", "--config", "typo.toml"]).contains("cannot be used with"));
+    assert_eq!(home.contents(), before);
+}
+
+#[test]
+fn an_existing_folder_is_not_touched() {
+    let home = Home::new();
+    home.good(&small("PointGoal", &["--steps", "400", "--out", "run"]));
+    std::fs::create_dir(home.path("photos")).unwrap();
+    std::fs::write(home.path("photos/cat.txt"), "meow").unwrap();
+    std::fs::write(home.path("file"), "text").unwrap();
+    let before = home.contents();
+    let line = home.bad(1, &small("PointGoal", &["--steps", "400", "--out", "run"]));
+    assert!(line.contains("run exists already") && line.contains("p3o resume run"), "{line}");
+    for out in ["photos", "file", "file/inside"] {
+        let line = home.bad(1, &small("PointGoal", &["--steps", "400", "--out", out]));
+        assert!(line.contains(out) && !line.contains("resume"), "{line}");
+    }
+    assert_eq!(home.contents(), before);
+}
+
+#[test]
+fn folders_that_are_no_runs_are_refused() {
+    let home = Home::new();
+    std::fs::create_dir(home.path("photos")).unwrap();
+    std::fs::create_dir(home.path("foreign")).unwrap();
+    std::fs::write(home.path("foreign/config.toml"), "[server]\nport = 80\n").unwrap();
+    let before = home.contents();
+    for command in ["resume", "evaluate"] {
+        assert!(home.bad(1, &[command, "nowhere"]).contains("there is no run at nowhere"));
+        assert!(home.bad(1, &[command, "photos"]).contains("photos is not a run"));
+        assert!(home.bad(1, &[command, "foreign"]).contains("foreign/config.toml: line "));
+    }
+    assert_eq!(home.contents(), before);
+}
+
+#[test]
+fn damaged_runs_are_refused() {
+    let home = Home::new();
+    home.good(&small("PointGoal", &["--steps", "400", "--out", "run"]));
+    let run = home.path("run");
+    let good = std::fs::read(checkpoint(&run)).unwrap();
+    let mut flipped = good.clone();
+    flipped[good.len() / 2] ^= 8;
+    for (bytes, part) in [(&good[..good.len() - 9], "damaged"), (&flipped, "damaged"), (b"", "damaged")] {
+        std::fs::write(checkpoint(&run), bytes).unwrap();
+        for args in [&["resume", "run", "--steps", "800"][..], &["evaluate", "run", "--episodes", "1"]] {
+            let line = home.bad(1, args);
+            assert!(line.contains(part) && line.contains("run/checkpoints/latest.safetensors"), "{line}");
+        }
+        assert_eq!(std::fs::read(checkpoint(&run)).unwrap(), bytes);
+    }
+    std::fs::remove_file(checkpoint(&run)).unwrap();
+    assert!(home.bad(1, &["evaluate", "run"]).contains("there is no such file"));
+    assert!(home.bad(1, &["resume", "run"]).contains("there is no such file"));
+    std::fs::write(checkpoint(&run), &good).unwrap();
+
+    let table = std::fs::read_to_string(run.join("progress.csv")).unwrap();
+    for (text, part) in [
+        (table.replacen("return", "fortune", 1), "header"),
+        (table.replacen("\n1,", "\none,", 1), "one"),
+        (String::new(), "header"),
+    ] {
+        std::fs::write(run.join("progress.csv"), text).unwrap();
+        let line = home.bad(1, &["resume", "run", "--steps", "800"]);
+        assert!(line.contains("run/progress.csv") && line.contains(part), "{line}");
+    }
+    std::fs::write(run.join("progress.csv"), table).unwrap();
+    home.good(&["resume", "run", "--steps", "800"]);
+}
