@@ -9,7 +9,9 @@ const SMALL: &[&str] = &[
     "rollout.envs=4",
     "rollout.batch=400",
     "rollout.gamma=0.99",
+    "rollout.cost_gamma=0.99",
     "rollout.lambda=0.95",
+    "rollout.cost_lambda=0.95",
     "rollout.normalize_obs=true",
     "net.hidden=[16,16]",
     "net.activation=tanh",
@@ -24,6 +26,8 @@ const SMALL: &[&str] = &[
     "algo.entropy=0",
     "algo.kappa=20",
     "algo.kappa_schedule=fixed",
+    "algo.kappa_growth=1.05",
+    "algo.kappa_max=40",
     "algo.offset=per_step",
     "algo.cost_scale=whole",
     "algo.cost_estimate=episodes",
@@ -31,6 +35,7 @@ const SMALL: &[&str] = &[
     "critic.learning_rate=1e-3",
     "critic.passes=3",
     "critic.minibatch=0",
+    "critic.target=return",
     "run.checkpoint_every=2",
 ];
 

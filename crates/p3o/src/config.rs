@@ -157,7 +157,15 @@ impl Config {
             steps: 2_000_000,
             env: BTreeMap::new(),
             limits,
-            rollout: Rollout { envs: 20, batch: 20_000, gamma: 0.99, cost_gamma: 0.99, lambda: 0.97, cost_lambda: 0.97, normalize_obs: false },
+            rollout: Rollout {
+                envs: 20,
+                batch: 20_000,
+                gamma: 0.99,
+                cost_gamma: 0.99,
+                lambda: 0.97,
+                cost_lambda: 0.97,
+                normalize_obs: false,
+            },
             net: Net { hidden: vec![64, 64], activation: "tanh".into(), init: "orthogonal".into(), log_std: -0.5 },
             algo: Algo {
                 name: algo.to_string(),

@@ -29,6 +29,7 @@ fn learned_values(world: &Script) -> [[f32; 3]; 2] {
         "rollout.envs=2",
         "rollout.batch=10",
         "rollout.gamma=0.5",
+        "rollout.cost_gamma=0.5",
         "net.hidden=[]",
         "critic.learning_rate=0.02",
         "critic.passes=20",
@@ -82,20 +83,34 @@ fn a_termination_on_the_last_tick_is_a_termination() {
     check_values(&world, [1.75, 1.5, 1.0]);
 }
 
-#[test]
-fn targets_of_a_first_batch_by_hand() {
-    // Observations of zero are worth zero to a fresh critic, so its first loss is the mean squared target.
-    // gamma 1/2, reward 1, episodes of 3 steps in a batch of 4: targets 1.75, 1.5, 1 and, cut by the batch, 1 + 0 / 2.
-    // (3.0625 + 2.25 + 1 + 1) / 4 = 1.828125; the cost is twice the reward, so its loss is four times that.
+/// One batch of four steps of the ring that terminates, in which every observation is zero and so worth zero to a fresh
+/// critic: its first loss is the mean squared target.
+fn first_batch(changes: &[&str]) -> p3o::Report {
     let mut world = ring(true);
     (world.first, world.spec.obs_dim) = (vec![0.0], 1);
     let play = world.play.clone();
     world.play = std::sync::Arc::new(move |step, action| Given { obs: vec![0.0], ..play(step, action) });
-    let changes = ["rollout.envs=1", "rollout.batch=4", "rollout.gamma=0.5"];
-    let report = Learner::new(small("p3o", &world.spec, &changes), &world.maker()).unwrap().update().unwrap();
-    assert_eq!(report.critic_losses, [1.828125, 4.0 * 1.828125]);
+    let fixed = ["rollout.envs=1", "rollout.batch=4", "rollout.gamma=0.5", "rollout.cost_gamma=0.25"];
+    let config = small("p3o", &world.spec, &[&fixed, changes].concat());
+    Learner::new(config, &world.maker()).unwrap().update().unwrap()
+}
+
+#[test]
+fn targets_of_a_first_batch_by_hand() {
+    // Reward 1, gamma 1/2: targets 1.75, 1.5, 1 and, cut by the batch, 1 + 0 / 2; (3.0625 + 2.25 + 1 + 1) / 4 = 1.828125.
+    // Cost 2, gamma 1/4: 2 + 2.5 / 4 = 2.625, 2.5, 2 and 2; (6.890625 + 6.25 + 4 + 4) / 4 = 5.28515625.
+    let report = first_batch(&["critic.target=return"]);
+    assert_eq!(report.critic_losses, [1.828125, 5.28515625]);
     assert_eq!((report.episodes, report.ret, report.length), (1, 3.0, 3.0));
     assert_eq!((&report.costs[..], &report.costs_per_step[..]), (&[6.0][..], &[2.0][..]));
+}
+
+#[test]
+fn lambda_targets_of_a_first_batch_by_hand() {
+    // Value plus advantage with value zero. Reward, gamma lambda = 1/4: 1 + 1.25 / 4 = 1.3125, 1.25, 1 and 1;
+    // (1.72265625 + 1.5625 + 1 + 1) / 4 = 1.3212890625. Cost, lambda 0: the cost of the step alone, 2^2 = 4.
+    let report = first_batch(&["critic.target=lambda", "rollout.lambda=0.5", "rollout.cost_lambda=0"]);
+    assert_eq!(report.critic_losses, [1.3212890625, 4.0]);
 }
 
 /// Episodes of 100 steps, for batches of 40. A step costs 1/4 up to the 40th and 1/2 after it: 40 in all.
@@ -131,13 +146,53 @@ fn the_last_known_episode_cost_stands_until_another_episode_ends() {
     }
 }
 
+/// The offsets of five batches of 40 steps against a limit of 30.
+fn five_offsets(changes: &[&str]) -> Vec<f64> {
+    let world = long_episodes();
+    let fixed = ["rollout.envs=1", "rollout.batch=40", "limits.risk=30", "algo.cost_scale=none"];
+    let config = small("p3o", &world.spec, &[&fixed, changes].concat());
+    let mut learner = Learner::new(config, &world.maker()).unwrap();
+    (0..5).map(|_| learner.update().unwrap().offsets[0]).collect()
+}
+
+#[test]
+fn a_cost_estimated_from_steps_does_not_wait_for_an_episode_to_end() {
+    // The batches cost 1/4, 1/2, 3/8, 3/8 and 1/2 per step, so 25, 50, 37.5, 37.5 and 50 in an episode of 100 steps.
+    let expected = [-0.05, 0.2, 0.075, 0.075, 0.2];
+    for (offset, expected) in five_offsets(&["algo.cost_estimate=steps"]).iter().zip(expected) {
+        assert!((offset - expected).abs() < 1e-12, "{offset} is not {expected}");
+    }
+}
+
+#[test]
+fn a_margin_is_held_back_from_the_limit() {
+    // Half of 30 is 15: the episode that ends in the third batch is over by (40 - 15) / 100.
+    assert!((five_offsets(&["algo.margin=0.5"])[2] - 0.25).abs() < 1e-12);
+}
+
+#[test]
+fn episodes_cut_short_to_spread_their_ends_are_not_counted() {
+    let world = long_episodes();
+    let changes = ["rollout.envs=4", "rollout.batch=160"];
+    let mut learner = Learner::new(small("p3o", &world.spec, &changes), &world.maker()).unwrap();
+    // The first episodes are cut after 25, 50, 75 and 100 steps; of these only the last is whole. The next ends are after
+    // 125, 150, 175 and 200 steps, in the fourth and fifth batch of 40. A part of an episode would cost less than 40.
+    for expected in [0, 0, 1, 2, 2] {
+        let report = learner.update().unwrap();
+        assert_eq!(report.episodes, expected);
+        if expected > 0 {
+            assert_eq!((report.costs[0], report.length, report.ret), (40.0, 100.0, 100.0));
+        }
+    }
+}
+
 #[test]
 fn discounted_episode_costs_cross_batches() {
     let world = long_episodes();
     let changes = [
         "rollout.envs=1",
         "rollout.batch=40",
-        "rollout.gamma=0.9",
+        "rollout.cost_gamma=0.9",
         "limits.risk=30",
         "algo.cost_scale=none",
         "algo.offset=discounted",

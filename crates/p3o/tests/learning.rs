@@ -27,6 +27,7 @@ fn train(algo: &str, world: &Script, updates: usize, seed: u64, limits: &[&str])
         &seed,
         "rollout.envs=8",
         "rollout.gamma=0.9",
+        "rollout.cost_gamma=0.9",
         "net.hidden=[8]",
         "net.log_std=-1.5",
         "algo.learning_rate=1e-3",

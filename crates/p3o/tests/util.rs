@@ -15,7 +15,9 @@ const SMALL: &[&str] = &[
     "rollout.envs=4",
     "rollout.batch=400",
     "rollout.gamma=0.99",
+    "rollout.cost_gamma=0.99",
     "rollout.lambda=0.95",
+    "rollout.cost_lambda=0.95",
     "rollout.normalize_obs=false",
     "net.hidden=[16,16]",
     "net.activation=tanh",
@@ -39,6 +41,7 @@ const SMALL: &[&str] = &[
     "critic.learning_rate=1e-3",
     "critic.passes=3",
     "critic.minibatch=0",
+    "critic.target=return",
     "run.checkpoint_every=2",
 ];
 
