@@ -158,13 +158,13 @@ impl Config {
             env: BTreeMap::new(),
             limits,
             rollout: Rollout {
-                envs: 20,
+                envs: 100,
                 batch: 20_000,
                 gamma: 0.99,
                 cost_gamma: 0.99,
-                lambda: 0.97,
-                cost_lambda: 0.97,
-                normalize_obs: false,
+                lambda: 0.95,
+                cost_lambda: 0.5,
+                normalize_obs: true,
             },
             net: Net { hidden: vec![64, 64], activation: "tanh".into(), init: "orthogonal".into(), log_std: -0.5 },
             algo: Algo {
@@ -176,30 +176,45 @@ impl Config {
                 target_kl: 0.01,
                 kl_slack: 1.0,
                 entropy: 0.0,
-                kappa: 20.0,
+                kappa: 2.0,
                 kappa_schedule: "fixed".into(),
                 kappa_growth: 1.05,
                 kappa_max: 40.0,
-                offset: "per_step".into(),
+                offset: "paper".into(),
                 cost_scale: "whole".into(),
-                cost_estimate: "episodes".into(),
-                margin: 0.0,
+                cost_estimate: "steps".into(),
+                margin: 0.2,
             },
             critic: Critic { learning_rate: 1e-3, passes: 40, minibatch: 0, target: "return".into() },
             run: Run { checkpoint_every: 10 },
         };
         if name == "paper" {
-            config.steps = 10_000_000;
-            config.rollout.envs = 30;
-            config.rollout.batch = 30 * spec.horizon;
-            config.net.hidden = vec![256, 256];
-            config.net.init = "glorot".into();
-            config.algo.passes = 80;
-            config.critic.passes = 80;
-            config.algo.offset = "paper".into();
-            config.algo.cost_scale = "advantage".into();
+            config.follow_the_paper(spec);
         }
         Ok(config)
+    }
+
+    /// The paper's two tables, and what its code base does where they are silent.
+    fn follow_the_paper(&mut self, spec: &EnvSpec) {
+        self.steps = 10_000_000;
+        self.rollout = Rollout {
+            envs: 30,
+            batch: 30 * spec.horizon,
+            gamma: 0.99,
+            cost_gamma: 0.99,
+            lambda: 0.97,
+            cost_lambda: 0.97,
+            normalize_obs: false,
+        };
+        self.net.hidden = vec![256, 256];
+        self.net.init = "glorot".into();
+        self.algo.passes = 80;
+        self.algo.kappa = 20.0;
+        self.algo.offset = "paper".into();
+        self.algo.cost_scale = "advantage".into();
+        self.algo.cost_estimate = "episodes".into();
+        self.algo.margin = 0.0;
+        self.critic.passes = 80;
     }
 
     /// Changes one value: `algo.kappa=10`, `net.hidden=[128,128]`, `env.level=2`.
