@@ -265,7 +265,7 @@ impl<E: Real> Mlp<E> {
             let (own, later) = rest.split_at_mut(rows * self.outputs());
             (*part, rest) = (own, later);
         }
-        memory.chunks[..chunks].par_iter_mut().zip(&mut parts[..chunks]).enumerate().for_each(|(c, (memory, out))| {
+        memory.chunks[..chunks].par_iter_mut().zip(&mut parts[..chunks]).enumerate().with_max_len(1).for_each(|(c, (memory, out))| {
             for (t, out) in x.chunk(c).zip(out.chunks_mut(TILE_ROWS * self.outputs())) {
                 let (tile, rows) = x.tile(t);
                 self.forward_tile(&mut memory.0, tile, rows);
@@ -322,6 +322,7 @@ impl<E: Real> Mlp<E> {
         front: impl Fn(&mut Workspace<E>, &[E], usize, usize, &mut A) + Sync,
     ) {
         let chunks = x.chunks();
+        assert!(x.rows() > 0, "a pass needs at least one row");
         assert_eq!((x.columns(), sums.len()), (self.inputs(), chunks), "one sum per part of the batch");
         let run = |c: usize, (work, gradient): &mut (Workspace<E>, Buffer<E>), sums: &mut A| {
             gradient.fill(E::ZERO);
@@ -335,7 +336,7 @@ impl<E: Real> Mlp<E> {
             run(0, &mut memory.chunks[0], &mut sums[0]);
             return;
         }
-        memory.chunks[..chunks].par_iter_mut().zip(sums).enumerate().for_each(|(c, (memory, sums))| {
+        memory.chunks[..chunks].par_iter_mut().zip(sums).enumerate().with_max_len(1).for_each(|(c, (memory, sums))| {
             run(c, memory, sums);
         });
         let (total, others) = memory.chunks[..chunks].split_at_mut(1);

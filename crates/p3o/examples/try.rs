@@ -6,9 +6,14 @@ fn main() {
     let make = || p3o_env::tasks::make(task, &Default::default()).unwrap();
     let spec = make().spec().clone();
     let mut c = Config::preset("quick", &args[2], &spec).unwrap();
-    for a in &args[3..] { c.set(a).unwrap(); }
+    for a in &args[3..] {
+        c.set(a).unwrap();
+    }
     let n = c.updates();
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(std::env::var("T").ok().and_then(|t| t.parse().ok()).unwrap_or(2)).build().unwrap();
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(std::env::var("T").ok().and_then(|t| t.parse().ok()).unwrap_or(2))
+        .build()
+        .unwrap();
     let mut tail = vec![];
     pool.install(|| {
         let mut l = Learner::new(c, &make).unwrap();
@@ -21,5 +26,9 @@ fn main() {
         }
     });
     let k = tail.len() as f64;
-    println!("LAST TENTH ret {:.2} costs {:?}", tail.iter().map(|t| t.0).sum::<f64>()/k, (0..spec.costs.len()).map(|i| tail.iter().map(|t| t.1[i]).sum::<f64>()/k).collect::<Vec<_>>());
+    println!(
+        "LAST TENTH ret {:.2} costs {:?}",
+        tail.iter().map(|t| t.0).sum::<f64>() / k,
+        (0..spec.costs.len()).map(|i| tail.iter().map(|t| t.1[i]).sum::<f64>() / k).collect::<Vec<_>>()
+    );
 }

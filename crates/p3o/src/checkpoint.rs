@@ -24,6 +24,8 @@ struct About {
     task: String,
     algo: String,
     obs_dim: usize,
+    network: String,
+    normalize_obs: bool,
     critics: Vec<String>,
     envs: usize,
     updates: u64,
@@ -160,6 +162,8 @@ fn from_bytes(learner: &mut Learner, bytes: &[u8]) -> Result<(), String> {
         ("algorithm", &about.algo, &own.algo),
         ("constraints", &about.critics.join(", "), &own.critics.join(", ")),
         ("observation size", &about.obs_dim.to_string(), &own.obs_dim.to_string()),
+        ("network", &about.network, &own.network),
+        ("rollout.normalize_obs", &about.normalize_obs.to_string(), &own.normalize_obs.to_string()),
         ("number of environments", &about.envs.to_string(), &own.envs.to_string()),
     ] {
         if theirs != ours {
@@ -193,12 +197,15 @@ fn critic_names(learner: &Learner) -> Vec<String> {
 }
 
 fn describe(learner: &Learner) -> About {
-    let Config { algo, rollout, .. } = &learner.config;
+    let Config { algo, rollout, net, .. } = &learner.config;
+    let widths: Vec<String> = learner.policy.net.sizes().iter().map(usize::to_string).collect();
     About {
         format: FORMAT,
         task: learner.spec().name.clone(),
         algo: algo.name.clone(),
         obs_dim: learner.spec().obs_dim,
+        network: format!("{} {}", widths.join("-"), net.activation),
+        normalize_obs: rollout.normalize_obs,
         critics: critic_names(learner),
         envs: rollout.envs,
         updates: learner.progress.updates,

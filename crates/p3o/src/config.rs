@@ -257,6 +257,7 @@ impl Config {
     /// Whether every value makes sense, alone and together with the world.
     pub fn check(&self, spec: &EnvSpec) -> Result<(), ConfigError> {
         known("algorithm", &self.algo.name, ALGORITHMS.iter().map(|a| a.0))?;
+        known("preset", &self.preset, PRESETS.iter().map(|p| p.0))?;
         known("activation", &self.net.activation, ["tanh", "relu", "identity"])?;
         known("initialisation", &self.net.init, ["orthogonal", "glorot"])?;
         known("kappa schedule", &self.algo.kappa_schedule, ["fixed", "adaptive"])?;

@@ -108,6 +108,10 @@ impl Run {
         let lock = RunLock::acquire(folder)?;
         checkpoint::load(&mut learner, &checkpoint_path(folder))?;
         let done = learner.progress().updates;
+        if steps.is_some_and(|steps| steps < learner.progress().steps) {
+            let made = learner.progress().steps;
+            return Err(Error::Folder(format!("{} has made {made} steps already: name more with --steps", folder.display())));
+        }
         let (path, columns) = (folder.join("progress.csv"), columns(&learner));
         let csv = ProgressCsv::reopen(&path, &columns, |row| row[0] <= done as f64)?;
         let wall = last_wall(&ProgressCsv::read(&path)?);
