@@ -110,6 +110,6 @@ pub struct BenchArgs {
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Vec<u16>,
     /// Seconds per figure; more are steadier.
-    #[arg(long, default_value_t = 2.0)]
+    #[arg(long, default_value_t = 5.0)]
     pub seconds: f64,
 }

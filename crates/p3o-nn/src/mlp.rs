@@ -7,6 +7,7 @@ use crate::real::Real;
 use crate::simd::Isa;
 use crate::tiles::{TILE_ROWS, Tiles};
 use rayon::prelude::*;
+use std::sync::Mutex;
 
 /// Elements from one panel of a tile to the next.
 const STRIDE: usize = TILE_ROWS * PANEL;
@@ -94,21 +95,29 @@ pub struct Workspace<E> {
     d_output_packed: Buffer<E>,
 }
 
-/// Memory for passes over a batch: a workspace and a gradient for each part of it.
+/// Memory for passes over a batch: a workspace for each thread and a gradient for each part of the batch.
 pub struct PassMemory<E> {
-    chunks: Vec<(Workspace<E>, Buffer<E>)>,
+    /// Each is only ever locked by its own thread; a workspace of its own stays in that core's cache.
+    works: Vec<Mutex<Workspace<E>>>,
+    gradients: Vec<Buffer<E>>,
 }
 
 impl<E: Real> PassMemory<E> {
     /// The gradient of the last pass, summed over the batch, in the order of [`Mlp::params`].
     pub fn gradient(&self) -> &[E] {
-        &self.chunks[0].1
+        &self.gradients[0]
     }
 
     /// The same, to scale or clip.
     pub fn gradient_mut(&mut self) -> &mut [E] {
-        &mut self.chunks[0].1
+        &mut self.gradients[0]
     }
+}
+
+/// Runs `f` on the calling thread's workspace.
+fn with_own<E, R>(works: &[Mutex<Workspace<E>>], f: impl FnOnce(&mut Workspace<E>) -> R) -> R {
+    let own = rayon::current_thread_index().unwrap_or(0);
+    f(&mut works[own].lock().expect("a panic elsewhere has ended the pass already"))
 }
 
 impl<E: Real> Mlp<E> {
@@ -233,8 +242,10 @@ impl<E: Real> Mlp<E> {
 
     /// Memory for passes over batches of up to `chunks` parts (see [`Tiles::chunks`]).
     pub fn pass_memory(&self, chunks: usize) -> PassMemory<E> {
-        let chunk = || (self.workspace(), Buffer::zeros(self.params.len()));
-        PassMemory { chunks: (0..chunks.max(1)).map(|_| chunk()).collect() }
+        PassMemory {
+            works: vec![Mutex::new(self.workspace())],
+            gradients: (0..chunks.max(1)).map(|_| Buffer::zeros(self.params.len())).collect(),
+        }
     }
 
     /// The outputs of up to [`TILE_ROWS`] rows, row-major in and out.
@@ -253,24 +264,24 @@ impl<E: Real> Mlp<E> {
         out.copy_from_slice(&work.output[..out.len()]);
     }
 
+    /// Makes sure that every thread of the current pool has a workspace.
+    fn prepare(&self, memory: &mut PassMemory<E>) {
+        while memory.works.len() < rayon::current_num_threads() {
+            memory.works.push(Mutex::new(self.workspace()));
+        }
+    }
+
     /// The outputs of a whole batch, row-major.
     pub fn evaluate(&self, memory: &mut PassMemory<E>, x: &Tiles<E>, out: &mut [E]) {
         assert_eq!((x.columns(), out.len()), (self.inputs(), x.rows() * self.outputs()));
-        let chunks = x.chunks();
-        let mut rest = out;
-        let mut parts: [&mut [E]; 16] = Default::default();
-        for (c, part) in parts[..chunks].iter_mut().enumerate() {
-            let tiles = x.chunk(c);
-            let rows = (tiles.end * TILE_ROWS).min(x.rows()) - tiles.start * TILE_ROWS;
-            let (own, later) = rest.split_at_mut(rows * self.outputs());
-            (*part, rest) = (own, later);
-        }
-        memory.chunks[..chunks].par_iter_mut().zip(&mut parts[..chunks]).enumerate().with_max_len(1).for_each(|(c, (memory, out))| {
-            for (t, out) in x.chunk(c).zip(out.chunks_mut(TILE_ROWS * self.outputs())) {
-                let (tile, rows) = x.tile(t);
-                self.forward_tile(&mut memory.0, tile, rows);
-                out.copy_from_slice(&memory.0.output[..out.len()]);
-            }
+        self.prepare(memory);
+        let width = TILE_ROWS * self.outputs();
+        out.par_chunks_mut(width).enumerate().with_max_len(4).for_each(|(t, out)| {
+            let (tile, rows) = x.tile(t);
+            with_own(&memory.works, |work| {
+                self.forward_tile(work, tile, rows);
+                out.copy_from_slice(&work.output[..out.len()]);
+            });
         });
     }
 
@@ -324,33 +335,50 @@ impl<E: Real> Mlp<E> {
         let chunks = x.chunks();
         assert!(x.rows() > 0, "a pass needs at least one row");
         assert_eq!((x.columns(), sums.len()), (self.inputs(), chunks), "one sum per part of the batch");
-        let run = |c: usize, (work, gradient): &mut (Workspace<E>, Buffer<E>), sums: &mut A| {
+        self.prepare(memory);
+        let PassMemory { works, gradients } = memory;
+        let run = |c: usize, gradient: &mut Buffer<E>, sums: &mut A| {
             gradient.fill(E::ZERO);
-            for t in x.chunk(c) {
-                let (tile, rows) = x.tile(t);
-                front(work, tile, rows, t * TILE_ROWS, sums);
-                self.backward_tile(work, tile, rows, gradient);
-            }
+            with_own(works, |work| {
+                for t in x.chunk(c) {
+                    let (tile, rows) = x.tile(t);
+                    front(work, tile, rows, t * TILE_ROWS, sums);
+                    self.backward_tile(work, tile, rows, gradient);
+                }
+            });
         };
-        if chunks == 1 {
-            run(0, &mut memory.chunks[0], &mut sums[0]);
+        self.sum_tree(0, &mut gradients[..chunks], sums, &run);
+    }
+
+    /// Runs parts `first..` and leaves the sum of their gradients in the first: halves side by side, then the second added
+    /// to the first. The tree is fixed by the number of parts, so the sum has the same bits on any number of threads.
+    fn sum_tree<A: Send>(
+        &self,
+        first: usize,
+        gradients: &mut [Buffer<E>],
+        sums: &mut [A],
+        run: &(impl Fn(usize, &mut Buffer<E>, &mut A) + Sync),
+    ) {
+        if let [gradient] = gradients {
+            run(first, gradient, &mut sums[0]);
             return;
         }
-        memory.chunks[..chunks].par_iter_mut().zip(sums).enumerate().with_max_len(1).for_each(|(c, (memory, sums))| {
-            run(c, memory, sums);
-        });
-        let (total, others) = memory.chunks[..chunks].split_at_mut(1);
-        for (_, gradient) in others {
-            // SAFETY: both buffers have the parameters' length, a multiple of 32.
-            unsafe { (self.kernels.add)(total[0].1.as_mut_ptr(), gradient.as_ptr(), gradient.len()) };
-        }
+        let half = gradients.len() / 2;
+        let (left, right) = gradients.split_at_mut(half);
+        let (left_sums, right_sums) = sums.split_at_mut(half);
+        rayon::join(
+            || self.sum_tree(first, left, left_sums, run),
+            || self.sum_tree(first + half, right, right_sums, run),
+        );
+        let (total, other) = (&mut left[0], &right[0]);
+        // SAFETY: both buffers have the parameters' length, a multiple of 32.
+        unsafe { (self.kernels.add)(total.as_mut_ptr(), other.as_ptr(), other.len()) };
     }
 
     /// The gradient with respect to the inputs, row-major, for given d loss / d output.
     pub fn input_gradient(&self, x: &Tiles<E>, d_output: &[E], d_input: &mut [E]) {
         assert_eq!((d_output.len(), d_input.len()), (x.rows() * self.outputs(), x.rows() * self.inputs()));
-        let mut memory = self.pass_memory(1);
-        let (work, gradient) = &mut memory.chunks[0];
+        let (work, gradient) = (&mut self.workspace(), &mut Buffer::<E>::zeros(self.params.len()));
         let first = &self.layers[0];
         let mut weights = Buffer::zeros(panels(first.inputs) * first.outputs * PANEL);
         self.transpose(first, &mut weights);
@@ -389,12 +417,17 @@ impl<E: Real> Mlp<E> {
 
     /// Packs a layer's weights as `[panel of inputs][output][32]`.
     fn transpose(&self, layer: &Layer, to: &mut [E]) {
-        for p in 0..panels(layer.inputs) {
-            let width = (layer.inputs - p * PANEL).min(PANEL);
-            for o in 0..layer.outputs {
-                let row = &mut to[(p * layer.outputs + o) * PANEL..][..width];
-                for (i, w) in row.iter_mut().enumerate() {
-                    *w = self.params[layer.at(p * PANEL + i, o)];
+        let weights = &self.params[layer.weights..layer.bias];
+        if layer.head {
+            to.copy_from_slice(weights);
+            return;
+        }
+        for (panel, rows) in weights.chunks_exact(layer.inputs * PANEL).enumerate() {
+            let outputs = (layer.outputs - panel * PANEL).min(PANEL);
+            for (i, row) in rows.chunks_exact(PANEL).enumerate() {
+                let column = &mut to[(i / PANEL * layer.outputs + panel * PANEL) * PANEL + i % PANEL..];
+                for (o, &w) in row[..outputs].iter().enumerate() {
+                    column[o * PANEL] = w;
                 }
             }
         }

@@ -110,7 +110,10 @@ impl Run {
         let done = learner.progress().updates;
         if steps.is_some_and(|steps| steps < learner.progress().steps) {
             let made = learner.progress().steps;
-            return Err(Error::Folder(format!("{} has made {made} steps already: name more with --steps", folder.display())));
+            return Err(Error::Folder(format!(
+                "{} has made {made} steps already: name more with --steps",
+                folder.display()
+            )));
         }
         let (path, columns) = (folder.join("progress.csv"), columns(&learner));
         let csv = ProgressCsv::reopen(&path, &columns, |row| row[0] <= done as f64)?;
