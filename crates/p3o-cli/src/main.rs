@@ -4,6 +4,7 @@ mod args;
 mod bench;
 mod evaluate;
 mod list;
+mod picture;
 mod screen;
 mod train;
 

@@ -1,9 +1,11 @@
 //! `p3o train` and `p3o resume`.
 
 use crate::args::{ResumeArgs, TrainArgs};
+use crate::picture::curves;
 use crate::screen::{Grid, Progress, duration, figure, say, thousands};
 use crate::{Failure, pool};
 use p3o::config::count;
+use p3o::record::{ProgressCsv, write_atomic};
 use p3o::run::{Summary, named_task};
 use p3o::{Config, ConfigError, Error, Finish, Run};
 use std::collections::BTreeMap;
@@ -135,6 +137,7 @@ fn drive(threads: Option<usize>, open: impl FnOnce() -> Result<Run, Error> + Sen
         progress.clear();
         let finish = finish?;
         let summary = run.summarize()?;
+        draw(&summary, &folder)?;
         if finish == Finish::Interrupted {
             let done = run.learner().progress();
             say!("Saved after {} steps. Go on with:  p3o resume {}", thousands(done.steps as f64), shown(&folder));
@@ -143,6 +146,13 @@ fn drive(threads: Option<usize>, open: impl FnOnce() -> Result<Run, Error> + Sen
         table(&summary, &folder);
         Ok(())
     })
+}
+
+/// Leaves the run's curves in its folder.
+fn draw(summary: &Summary, folder: &Path) -> Result<(), Error> {
+    let table = ProgressCsv::read(&folder.join("progress.csv"))?;
+    let costs: Vec<_> = summary.costs.iter().map(|(name, cost)| (name.clone(), cost.limit)).collect();
+    Ok(write_atomic(&folder.join("progress.svg"), curves(&table, &costs).as_bytes())?)
 }
 
 fn table(s: &Summary, folder: &Path) {
@@ -166,7 +176,7 @@ fn table(s: &Summary, folder: &Path) {
         }
     }
     grid.print();
-    say!("\nIn {0}: progress.csv, tensorboard/, summary.json\nNext:  p3o evaluate {0}", shown(folder));
+    say!("\nIn {0}: progress.svg, progress.csv, tensorboard/, summary.json\nNext:  p3o evaluate {0}", shown(folder));
 }
 
 /// A path that can be pasted into a shell.

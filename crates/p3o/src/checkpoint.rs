@@ -33,6 +33,12 @@ struct About {
     checksum: String,
 }
 
+/// The one entry that every format has.
+#[derive(Deserialize)]
+struct Format {
+    format: u32,
+}
+
 /// Tensors on their way to a file.
 #[derive(Default)]
 struct Store(BTreeMap<String, (Dtype, Vec<usize>, Vec<u8>)>);
@@ -146,11 +152,13 @@ fn from_bytes(learner: &mut Learner, bytes: &[u8]) -> Result<(), String> {
     let damaged = "the checkpoint is damaged or not one at all";
     let (_, header) = SafeTensors::read_metadata(bytes).map_err(|_| damaged)?;
     let about = header.metadata().as_ref().and_then(|m| m.get(KEY)).ok_or("this is not a checkpoint of p3o")?;
+    // The format first, on its own: another one may describe itself in other words.
+    let format: Format = serde_json::from_str(about).map_err(|_| damaged)?;
+    if format.format != FORMAT {
+        return Err(format!("the checkpoint has format {}, this program reads {FORMAT}", format.format));
+    }
     let about: About = serde_json::from_str(about).map_err(|_| damaged)?;
     let tensors = SafeTensors::deserialize(bytes).map_err(|_| damaged)?;
-    if about.format != FORMAT {
-        return Err(format!("the checkpoint has format {}, this program reads {FORMAT}", about.format));
-    }
     let mut parts: Vec<(String, &[u8])> = tensors.tensors().into_iter().map(|(n, t)| (n, t.data())).collect();
     parts.sort_by(|a, b| a.0.cmp(&b.0));
     if about.checksum != checksum(&about, parts.iter().map(|(n, b)| (n.as_str(), *b))) {
