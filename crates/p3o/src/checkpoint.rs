@@ -212,7 +212,7 @@ fn describe(learner: &Learner) -> About {
         task: learner.spec().name.clone(),
         algo: algo.name.clone(),
         obs_dim: learner.spec().obs_dim,
-        network: format!("{} {}", widths.join("-"), net.activation),
+        network: format!("{} {}", widths.join("-"), String::from(net.activation)),
         normalize_obs: rollout.normalize_obs,
         critics: critic_names(learner),
         envs: rollout.envs,

@@ -20,6 +20,108 @@ pub const PRESETS: &[(&str, &str)] = &[
     ("paper", "the paper's tables: 256x256 networks, batches of 30,000, 80 passes, 10^7 steps"),
 ];
 
+/// An enum whose values are written as words, with "did you mean" for a word that is none of them.
+macro_rules! choices {
+    ($(#[$doc:meta])* $name:ident, $what:literal { $($(#[$about:meta])* $variant:ident = $word:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub enum $name { $($(#[$about])* $variant,)* }
+
+        impl TryFrom<String> for $name {
+            type Error = ConfigError;
+            fn try_from(word: String) -> Result<Self, ConfigError> {
+                known($what, &word, [$($word),*])?;
+                Ok(match word.as_str() { $($word => $name::$variant,)* _ => unreachable!("it is known") })
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(choice: $name) -> String {
+                match choice { $($name::$variant => $word.to_string(),)* }
+            }
+        }
+    };
+}
+
+choices! {
+    /// The function between layers.
+    Activation, "activation" {
+        /// Hyperbolic tangent.
+        Tanh = "tanh",
+        /// max(0, x)
+        Relu = "relu",
+        /// x
+        Identity = "identity",
+    }
+}
+
+choices! {
+    /// How first weights are drawn.
+    Init, "initialisation" {
+        /// Orthogonal, with a small last layer for the policy.
+        Orthogonal = "orthogonal",
+        /// As in the code base of the paper.
+        Glorot = "glorot",
+    }
+}
+
+choices! {
+    /// How kappa develops over the passes of an update.
+    KappaSchedule, "kappa schedule" {
+        /// Not at all.
+        Fixed = "fixed",
+        /// It grows with every pass and starts anew with every update (Algorithm 2, line 5).
+        Adaptive = "adaptive",
+    }
+}
+
+choices! {
+    /// How far the episode cost is over its limit, in units of the cost advantage; see [`crate::algo::violation`].
+    Offset, "offset" {
+        /// (J - d) / T
+        PerStep = "per_step",
+        /// (1 - gamma)(J^gamma - d^gamma)
+        Discounted = "discounted",
+        /// (1 - gamma)(J - d)
+        Paper = "paper",
+    }
+}
+
+choices! {
+    /// What of a constraint is standardised; see [`crate::algo::violation`].
+    CostScale, "cost scale" {
+        /// The advantage and the offset.
+        Whole = "whole",
+        /// The same, with the advantage's mean kept as part of the constraint.
+        WholeMean = "whole_mean",
+        /// The advantage alone.
+        Advantage = "advantage",
+        /// Nothing.
+        None = "none",
+    }
+}
+
+choices! {
+    /// Where the cost of an episode is taken from.
+    CostEstimate, "cost estimate" {
+        /// The episodes that ended in the batch.
+        Episodes = "episodes",
+        /// The batch's mean cost per step times the length of an episode: no lag when episodes span several batches.
+        Steps = "steps",
+    }
+}
+
+choices! {
+    /// What a critic is fitted to.
+    Target, "critic target" {
+        /// The discounted sum of what follows (Algorithm 1, lines 3 and 4).
+        Return = "return",
+        /// Value plus advantage estimate.
+        Lambda = "lambda",
+    }
+}
+
 /// All settings of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -75,9 +177,9 @@ pub struct Net {
     /// Widths of the hidden layers.
     pub hidden: Vec<usize>,
     /// Function between layers: tanh, relu or identity.
-    pub activation: String,
+    pub activation: Activation,
     /// First weights: orthogonal, or glorot as in the code base of the paper.
-    pub init: String,
+    pub init: Init,
     /// First logarithm of the policy's deviation.
     pub log_std: f64,
 }
@@ -105,19 +207,19 @@ pub struct Algo {
     /// Penalty factor; the first one of every update where the schedule is adaptive.
     pub kappa: f64,
     /// fixed, or adaptive: kappa grows with every pass.
-    pub kappa_schedule: String,
+    pub kappa_schedule: KappaSchedule,
     /// Factor by which an adaptive kappa grows.
     pub kappa_growth: f64,
     /// Where an adaptive kappa stops growing.
     pub kappa_max: f64,
     /// How far the episode cost is over its limit, in units of the cost advantage: per_step, discounted or paper.
-    pub offset: String,
+    pub offset: Offset,
     /// What is standardised: whole (the constraint, offset included), whole_mean (and the advantage's mean kept),
     /// advantage (leaving the offset as it is) or none.
-    pub cost_scale: String,
+    pub cost_scale: CostScale,
     /// Where the cost of an episode is taken from: episodes (those that ended in the batch) or steps (the batch's mean
     /// cost per step times the length of an episode: no lag when episodes span several batches).
-    pub cost_estimate: String,
+    pub cost_estimate: CostEstimate,
     /// Share of each limit held back as a safety margin.
     pub margin: f64,
 }
@@ -133,7 +235,7 @@ pub struct Critic {
     /// Rows of a mini-batch; 0 takes the whole batch at once.
     pub minibatch: usize,
     /// What a critic is fitted to: return (the discounted sum of what follows) or lambda (value plus advantage estimate).
-    pub target: String,
+    pub target: Target,
 }
 
 /// The run's folder.
@@ -166,7 +268,7 @@ impl Config {
                 cost_lambda: 0.5,
                 normalize_obs: true,
             },
-            net: Net { hidden: vec![64, 64], activation: "tanh".into(), init: "orthogonal".into(), log_std: -0.5 },
+            net: Net { hidden: vec![64, 64], activation: Activation::Tanh, init: Init::Orthogonal, log_std: -0.5 },
             algo: Algo {
                 name: algo.to_string(),
                 learning_rate: 3e-4,
@@ -177,15 +279,15 @@ impl Config {
                 kl_slack: 1.0,
                 entropy: 0.0,
                 kappa: 2.0,
-                kappa_schedule: "fixed".into(),
+                kappa_schedule: KappaSchedule::Fixed,
                 kappa_growth: 1.05,
                 kappa_max: 40.0,
-                offset: "paper".into(),
-                cost_scale: "whole".into(),
-                cost_estimate: "steps".into(),
+                offset: Offset::Paper,
+                cost_scale: CostScale::Whole,
+                cost_estimate: CostEstimate::Steps,
                 margin: 0.2,
             },
-            critic: Critic { learning_rate: 1e-3, passes: 40, minibatch: 0, target: "return".into() },
+            critic: Critic { learning_rate: 1e-3, passes: 40, minibatch: 0, target: Target::Return },
             run: Run { checkpoint_every: 10 },
         };
         if name == "paper" {
@@ -207,12 +309,12 @@ impl Config {
             normalize_obs: false,
         };
         self.net.hidden = vec![256, 256];
-        self.net.init = "glorot".into();
+        self.net.init = Init::Glorot;
         self.algo.passes = 80;
         self.algo.kappa = 20.0;
-        self.algo.offset = "paper".into();
-        self.algo.cost_scale = "advantage".into();
-        self.algo.cost_estimate = "episodes".into();
+        self.algo.offset = Offset::Paper;
+        self.algo.cost_scale = CostScale::Advantage;
+        self.algo.cost_estimate = CostEstimate::Episodes;
         self.algo.margin = 0.0;
         self.critic.passes = 80;
     }
@@ -258,13 +360,6 @@ impl Config {
     pub fn check(&self, spec: &EnvSpec) -> Result<(), ConfigError> {
         known("algorithm", &self.algo.name, ALGORITHMS.iter().map(|a| a.0))?;
         known("preset", &self.preset, PRESETS.iter().map(|p| p.0))?;
-        known("activation", &self.net.activation, ["tanh", "relu", "identity"])?;
-        known("initialisation", &self.net.init, ["orthogonal", "glorot"])?;
-        known("kappa schedule", &self.algo.kappa_schedule, ["fixed", "adaptive"])?;
-        known("offset", &self.algo.offset, ["per_step", "discounted", "paper"])?;
-        known("critic target", &self.critic.target, ["return", "lambda"])?;
-        known("cost estimate", &self.algo.cost_estimate, ["episodes", "steps"])?;
-        known("cost scale", &self.algo.cost_scale, ["whole", "whole_mean", "advantage", "none"])?;
         for (name, limit) in &self.limits {
             let costs = spec.costs.iter().map(|c| c.name.as_str());
             if spec.costs.is_empty() {

@@ -1,9 +1,9 @@
 //! The loop's body: collect, advantages, update. Everything that a run's next number depends on lives here.
 
 use crate::advantage::{Signal, gae, moments, rescale};
-use crate::algo::violation::{self, CostEstimate};
+use crate::algo::violation::{self, EpisodeCost};
 use crate::algo::{Memory, Passes, PolicyBatch, p3o};
-use crate::config::Config;
+use crate::config::{Config, CostEstimate, Target};
 use crate::critic::{Critic, CriticMemory};
 use crate::error::Error;
 use crate::normalize::Normalizer;
@@ -280,7 +280,7 @@ impl Learner {
                 };
                 gae(&signal, gamma, lambda, &mut advantages[range.clone()], &mut s.targets[i][range]);
             }
-            if config.critic.target == "lambda" {
+            if config.critic.target == Target::Lambda {
                 let estimates = s.values.iter().zip(&*advantages).map(|(v, a)| v + a);
                 s.targets[i].iter_mut().zip(estimates).for_each(|(target, estimate)| *target = estimate);
             }
@@ -292,14 +292,14 @@ impl Learner {
         let discounted_length = (1.0 - libm::pow(cost_gamma, length)) / (1.0 - cost_gamma);
         for (i, &cost) in constraints.iter().enumerate() {
             let per_step = report.costs_per_step[cost];
-            let (episode, discounted) = match config.algo.cost_estimate.as_str() {
-                "steps" => (per_step * length, per_step * discounted_length),
-                _ => (progress.costs[cost], progress.discounted[cost]),
+            let (episode, discounted) = match config.algo.cost_estimate {
+                CostEstimate::Steps => (per_step * length, per_step * discounted_length),
+                CostEstimate::Episodes => (progress.costs[cost], progress.discounted[cost]),
             };
             let estimate =
-                CostEstimate { episode, discounted, length, limit: self.limits[cost] * (1.0 - config.algo.margin) };
-            let offset = violation::offset(&config.algo.offset, &estimate, cost_gamma);
-            report.offsets.push(violation::scale(&config.algo.cost_scale, &mut s.adv_c[i], offset));
+                EpisodeCost { episode, discounted, length, limit: self.limits[cost] * (1.0 - config.algo.margin) };
+            let offset = violation::offset(config.algo.offset, &estimate, cost_gamma);
+            report.offsets.push(violation::scale(config.algo.cost_scale, &mut s.adv_c[i], offset));
         }
     }
 

@@ -1,20 +1,23 @@
 //! The actor: a network and the distribution that its outputs parametrise.
 
-use crate::config::Net;
+use crate::config::{self, Net};
 use p3o_env::ActionSpace;
 use p3o_nn::{Activation, Adam, Init, Mlp, PassMemory, Tiles, Workspace, categorical, gaussian};
 use rand_chacha::ChaCha8Rng;
 
 /// A network of the configured shape from `inputs` to `outputs`.
 pub fn network(net: &Net, inputs: usize, outputs: usize, head_gain: f64, rng: &mut ChaCha8Rng) -> Mlp<f32> {
-    let activation = match net.activation.as_str() {
-        "relu" => Activation::Relu,
-        "identity" => Activation::Identity,
-        _ => Activation::Tanh,
+    let activation = match net.activation {
+        config::Activation::Tanh => Activation::Tanh,
+        config::Activation::Relu => Activation::Relu,
+        config::Activation::Identity => Activation::Identity,
     };
     let sizes: Vec<usize> = std::iter::once(inputs).chain(net.hidden.iter().copied()).chain([outputs]).collect();
     let mut mlp = Mlp::new(&sizes, activation);
-    let init = if net.init == "glorot" { Init::Glorot } else { Init::Orthogonal { head_gain } };
+    let init = match net.init {
+        config::Init::Orthogonal => Init::Orthogonal { head_gain },
+        config::Init::Glorot => Init::Glorot,
+    };
     mlp.init(init, rng);
     mlp
 }

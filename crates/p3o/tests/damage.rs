@@ -149,9 +149,14 @@ fn checkpoints_of_another_run_are_refused_by_what_differs() {
         (without_limit(small_task("p3o", "PointGoal", &[])), "its constraints is critic.reward, critic.cost.hazards"),
         (small_task("p3o", "PointGoal", &two_costs), "critic.cost.vases"),
         (small_task("p3o", "PointGoal", &["rollout.envs=5"]), "its number of environments is 4, not 5"),
-        (small_task("p3o", "PointGoal", &["net.hidden=[16,8]"]), "another shape than this run's network"),
-        (small_task("p3o", "PointGoal", &["net.hidden=[16]"]), "another shape than this run's network"),
-        (small_task("p3o", "PointGoal", &["net.hidden=[16,16,16]"]), "another shape than this run's network"),
+        (small_task("p3o", "PointGoal", &["net.hidden=[16,8]"]), "its network is 60-16-16-2 tanh, not 60-16-8-2 tanh"),
+        (small_task("p3o", "PointGoal", &["net.hidden=[16]"]), "its network is 60-16-16-2 tanh, not 60-16-2 tanh"),
+        (small_task("p3o", "PointGoal", &["net.hidden=[16,16,16]"]), "not 60-16-16-16-2 tanh"),
+        (small_task("p3o", "PointGoal", &["net.activation=relu"]), "not 60-16-16-2 relu"),
+        (
+            small_task("p3o", "PointGoal", &["rollout.normalize_obs=true"]),
+            "its rollout.normalize_obs is false, not true",
+        ),
     ] {
         let line = refusal(&mut learner(config), &fixture.path(), reason);
         assert!(line.contains(reason), "{line:?} does not say {reason:?}");

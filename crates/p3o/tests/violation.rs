@@ -2,7 +2,8 @@
 
 use crate::util::rng;
 use p3o::algo::p3o::cost_term;
-use p3o::algo::violation::{CostEstimate, offset, scale};
+use p3o::algo::violation::{EpisodeCost, offset, scale};
+use p3o::config::{CostScale, Offset};
 use rand::RngExt;
 
 fn near(actual: f64, expected: f64) {
@@ -13,23 +14,23 @@ fn near(actual: f64, expected: f64) {
 fn offsets_by_hand() {
     // Limit 25, episodes of 1000 steps, gamma 0.99. 0.99^1000 = e^(1000 ln 0.99) = e^-10.0503358535 = 4.317124741e-5, so
     // d^gamma = 25 (1 - 4.317124741e-5) / (1000 * 0.01) = 2.5 * 0.99995682875 = 2.49989207188.
-    let cost = CostEstimate { episode: 35.0, discounted: 3.5, length: 1000.0, limit: 25.0 };
-    near(offset("discounted", &cost, 0.99), 0.01 * (3.5 - 2.499_892_071_88));
+    let cost = EpisodeCost { episode: 35.0, discounted: 3.5, length: 1000.0, limit: 25.0 };
+    near(offset(Offset::Discounted, &cost, 0.99), 0.01 * (3.5 - 2.499_892_071_88));
     // (35 - 25) / 1000 and 0.01 (35 - 25): the literal reading is ten times the other.
-    near(offset("per_step", &cost, 0.99), 0.01);
-    near(offset("paper", &cost, 0.99), 0.1);
+    near(offset(Offset::PerStep, &cost, 0.99), 0.01);
+    near(offset(Offset::Paper, &cost, 0.99), 0.1);
 }
 
 #[test]
 fn every_form_is_zero_on_the_limit_and_has_the_sign_of_the_violation() {
     // One unit of cost in each of 4 steps, gamma 0.5: discounted 1 + 0.5 + 0.25 + 0.125 = 1.875, just as the limit 4 is.
-    for form in ["discounted", "per_step", "paper"] {
+    for form in [Offset::Discounted, Offset::PerStep, Offset::Paper] {
         let at = |limit: f64| {
-            let cost = CostEstimate { episode: 4.0, discounted: 1.875, length: 4.0, limit };
+            let cost = EpisodeCost { episode: 4.0, discounted: 1.875, length: 4.0, limit };
             offset(form, &cost, 0.5)
         };
         near(at(4.0), 0.0);
-        assert!(at(3.0) > 0.1 && at(5.0) < -0.1, "{form}: {} and {}", at(3.0), at(5.0));
+        assert!(at(3.0) > 0.1 && at(5.0) < -0.1, "{form:?}: {} and {}", at(3.0), at(5.0));
     }
 }
 
@@ -37,22 +38,22 @@ fn every_form_is_zero_on_the_limit_and_has_the_sign_of_the_violation() {
 fn scales_by_hand() {
     // Mean (2 + 6) / 2 = 4, deviation 2, offset 0.5. Standardised: -1 and 1.
     for (form, expected, after) in [
-        ("whole", 0.25, [-1.0, 1.0]),
-        ("whole_mean", 2.25, [-1.0, 1.0]),
-        ("advantage", 0.5, [-1.0, 1.0]),
-        ("none", 0.5, [2.0, 6.0]),
+        (CostScale::Whole, 0.25, [-1.0, 1.0]),
+        (CostScale::WholeMean, 2.25, [-1.0, 1.0]),
+        (CostScale::Advantage, 0.5, [-1.0, 1.0]),
+        (CostScale::None, 0.5, [2.0, 6.0]),
     ] {
         let mut advantages = [2.0, 6.0];
-        assert_eq!((scale(form, &mut advantages, 0.5), advantages), (expected, after), "{form}");
+        assert_eq!((scale(form, &mut advantages, 0.5), advantages), (expected, after), "{form:?}");
     }
 }
 
 #[test]
 fn a_cost_that_never_varied_has_advantages_of_zero() {
-    for form in ["whole", "whole_mean", "advantage"] {
+    for form in [CostScale::Whole, CostScale::WholeMean, CostScale::Advantage] {
         let mut advantages = [0.1; 7];
         assert!(scale(form, &mut advantages, -0.5).is_finite());
-        assert_eq!(advantages, [0.0; 7], "{form}");
+        assert_eq!(advantages, [0.0; 7], "{form:?}");
     }
 }
 
@@ -76,7 +77,7 @@ fn dividing_the_whole_constraint_keeps_its_feasible_set() {
         let raw = mean(&advantages) + offset;
         let deviation = (advantages.iter().map(|&a| f64::from(a).powi(2)).sum::<f64>() / n).sqrt();
         let mut scaled = advantages.clone();
-        let constraint = scale("whole", &mut scaled, offset) + mean(&scaled);
+        let constraint = scale(CostScale::Whole, &mut scaled, offset) + mean(&scaled);
         assert!((constraint - raw / deviation).abs() < 1e-6, "{constraint} is not {raw} / {deviation}");
         assert_eq!(constraint > 0.0, raw > 0.0);
         *(if raw > 0.0 { &mut over } else { &mut under }) += 1;
@@ -94,7 +95,7 @@ fn keeping_the_mean_keeps_the_feasible_set_of_advantages_with_a_mean() {
         let mean = |a: &[f32]| a.iter().zip(&ratios).map(|(&a, r)| r * f64::from(a)).sum::<f64>() / n;
         let deviation = (advantages.iter().map(|&a| f64::from(a).powi(2)).sum::<f64>() / n).sqrt();
         let mut scaled = shifted.clone();
-        let constraint = scale("whole_mean", &mut scaled, -0.3) + mean(&scaled);
+        let constraint = scale(CostScale::WholeMean, &mut scaled, -0.3) + mean(&scaled);
         let expected = (mean(&shifted) - 0.3) / deviation;
         assert!((constraint - expected).abs() < 1e-6, "{constraint} is not {expected}");
     }

@@ -14,7 +14,7 @@
 //! PPO.
 
 use super::{Memory, Passes, PolicyBatch, mean};
-use crate::config::Algo;
+use crate::config::{Algo, KappaSchedule};
 use crate::critic::shuffle;
 use crate::policy::{PassSums, Policy};
 use p3o_nn::Real;
@@ -78,7 +78,7 @@ pub fn update(policy: &mut Policy, batch: &PolicyBatch, settings: &Algo, memory:
             break;
         }
         report.stepped(policy.step(&memory.policy));
-        if settings.kappa_schedule == "adaptive" {
+        if settings.kappa_schedule == KappaSchedule::Adaptive {
             kappa = (settings.kappa_growth * kappa).min(settings.kappa_max);
         }
     }
@@ -123,7 +123,7 @@ pub fn update_minibatches(
         if !memory.sums.is_finite() || epoch.kl > trust_region {
             break;
         }
-        if settings.kappa_schedule == "adaptive" {
+        if settings.kappa_schedule == KappaSchedule::Adaptive {
             kappa = (settings.kappa_growth * kappa).min(settings.kappa_max);
         }
     }

@@ -11,10 +11,11 @@
 //! | `paper` | (1 - gamma)(J - d) | read literally; ten times `per_step` for T = 1000 and gamma = 0.99 |
 
 use crate::advantage::{moments, rescale};
+use crate::config::{CostScale, Offset};
 
 /// What an update knows of one cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CostEstimate {
+pub struct EpisodeCost {
     /// Mean cost of an episode.
     pub episode: f64,
     /// Mean discounted cost of an episode.
@@ -26,14 +27,14 @@ pub struct CostEstimate {
 }
 
 /// The offset in units of an un-normalised cost advantage.
-pub fn offset(form: &str, cost: &CostEstimate, gamma: f64) -> f64 {
+pub fn offset(form: Offset, cost: &EpisodeCost, gamma: f64) -> f64 {
     match form {
-        "discounted" => {
+        Offset::Discounted => {
             let limit = cost.limit * (1.0 - libm::pow(gamma, cost.length)) / (cost.length * (1.0 - gamma));
             (1.0 - gamma) * (cost.discounted - limit)
         }
-        "per_step" => (cost.episode - cost.limit) / cost.length,
-        _ => (1.0 - gamma) * (cost.episode - cost.limit),
+        Offset::PerStep => (cost.episode - cost.limit) / cost.length,
+        Offset::Paper => (1.0 - gamma) * (cost.episode - cost.limit),
     }
 }
 
@@ -41,8 +42,8 @@ pub fn offset(form: &str, cost: &CostEstimate, gamma: f64) -> f64 {
 ///
 /// Dividing a whole constraint by sigma > 0 keeps its feasible set: `whole` and `whole_mean` do that, the latter keeping
 /// the advantages' mean mu as part of the constraint. `advantage` standardises the advantages alone, `none` nothing.
-pub fn scale(form: &str, advantages: &mut [f32], offset: f64) -> f64 {
-    if form == "none" {
+pub fn scale(form: CostScale, advantages: &mut [f32], offset: f64) -> f64 {
+    if form == CostScale::None {
         return offset;
     }
     let (mu, sigma) = moments(advantages);
@@ -50,8 +51,8 @@ pub fn scale(form: &str, advantages: &mut [f32], offset: f64) -> f64 {
     let sigma = sigma.max(1e-8);
     rescale(advantages, mu, sigma);
     match form {
-        "whole" => offset / sigma,
-        "whole_mean" => (offset + mu) / sigma,
-        _ => offset,
+        CostScale::Whole => offset / sigma,
+        CostScale::WholeMean => (offset + mu) / sigma,
+        CostScale::Advantage | CostScale::None => offset,
     }
 }
