@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use p3o_env::{Lane, tasks};
+use p3o_env::{ActionSpace, Lane, tasks};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -12,11 +12,16 @@ fn main() {
     let steps: usize = std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(2_000_000);
     for task in p3o_env::TASKS {
         let env = tasks::make(task.name, &Default::default()).expect("a listed task exists");
-        let width = env.spec().action.width();
+        let space = env.spec().action;
+        let width = space.width();
         let mut lane = Lane::new(env, 1, 0);
         // Actions are drawn beforehand, so that the clock sees the world alone.
         let mut rng = ChaCha8Rng::seed_from_u64(2);
-        let actions: Vec<f32> = (0..width * 65_536).map(|_| rng.random_range(-1.0..1.0)).collect();
+        let mut draw = || match space {
+            ActionSpace::Continuous { .. } => rng.random_range(-1.0..1.0),
+            ActionSpace::Discrete { n } => rng.random_range(0..n) as f32,
+        };
+        let actions: Vec<f32> = (0..width * 65_536).map(|_| draw()).collect();
         let mut total = 0.0;
         let start = Instant::now();
         for action in actions.chunks_exact(width).cycle().take(steps) {

@@ -2,7 +2,7 @@
 //!
 //! A world is anything that implements [`Env`]: it writes observations and named costs into slices and can be frozen
 //! to bytes and continued bit for bit. [`VecEnv`] runs many of them side by side; [`tasks::make`] builds the ones that
-//! come with the crate by name.
+//! come with the crate by name. Worlds of several agents implement [`MultiAgentEnv`]; [`Joint`] makes an [`Env`] of one.
 //!
 //! ```
 //! use p3o_env::{VecEnv, tasks};
@@ -17,9 +17,14 @@ mod arena;
 mod env;
 pub mod layout;
 pub mod lidar;
+mod math;
+mod multi_agent;
 mod navigation;
 pub mod physics;
+mod point_circle;
+pub mod point_gather;
 mod point_goal;
+mod simple_spread;
 pub mod snapshot;
 pub mod tasks;
 mod vase;
@@ -27,7 +32,11 @@ mod vec_env;
 
 pub use arena::Scene;
 pub use env::{ActionSpace, CostSpec, Env, EnvSpec, Outcome, RestoreError};
+pub use multi_agent::{Joint, MultiAgentEnv};
 pub use navigation::Navigation;
+pub use point_circle::{CircleStart, PointCircle};
+pub use point_gather::{GatherObs, PointGather};
 pub use point_goal::{GoalLevel, PointGoal};
+pub use simple_spread::{SimpleSpread, SpreadReward, SpreadSemantics};
 pub use tasks::{TASKS, TaskError, TaskInfo};
 pub use vec_env::{Episode, Lane, LaneStep, VecEnv};

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Env, GoalLevel, Navigation, PointGoal};
+use crate::{
+    CircleStart, Env, GatherObs, GoalLevel, Joint, Navigation, PointCircle, PointGather, PointGoal, SimpleSpread,
+    SpreadReward, SpreadSemantics,
+};
 
 /// A task that [`make`] can build.
 #[derive(Debug)]
@@ -130,6 +133,64 @@ pub static TASKS: &[TaskInfo] = &[
         summary: "drive to goal after goal; hazards around the start and solid pillars outside cost separately",
         options: &[GOAL_BONUS],
         build: |values| Box::new(Navigation::new().with_goal_bonus(values.get("goal_bonus"))),
+    },
+    TaskInfo {
+        name: "PointCircle",
+        summary: "run around a large circle between two lines (CPO's Point-Circle)",
+        options: &[OptionInfo {
+            name: "start",
+            default: 0.0,
+            allowed: Allowed::OneOf(&[0.0, 1.0]),
+            summary: "0: at the origin; 1: anywhere on the circle",
+        }],
+        build: |values| {
+            let start = if values.get("start") == 0.0 { CircleStart::Origin } else { CircleStart::Circle };
+            Box::new(PointCircle::new(start))
+        },
+    },
+    TaskInfo {
+        name: "PointGather",
+        summary: "collect apples and leave the bombs (rllab's PointGather)",
+        options: &[OptionInfo {
+            name: "obs",
+            default: 86.0,
+            allowed: Allowed::OneOf(&[86.0, 29.0]),
+            summary: "numbers in an observation; 86: rllab's full one; 29: the same without constants",
+        }],
+        build: |values| {
+            let obs = if values.get("obs") == 86.0 { GatherObs::Full } else { GatherObs::Compact };
+            Box::new(PointGather::new(obs))
+        },
+    },
+    TaskInfo {
+        name: "SimpleSpread",
+        summary: "agents go to their landmarks without colliding (OpenAI's simple_spread), steered by one joint choice",
+        options: &[
+            OptionInfo {
+                name: "agents",
+                default: 3.0,
+                allowed: Allowed::OneOf(&[2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]),
+                summary: "number of agents n, each with a landmark; there are 5^n joint choices",
+            },
+            OptionInfo {
+                name: "semantics",
+                default: 0.0,
+                allowed: Allowed::OneOf(&[0.0, 1.0]),
+                summary: "0: OpenAI's order of motion and choices; 1: MPE2's",
+            },
+            OptionInfo {
+                name: "cover",
+                default: 0.0,
+                allowed: Allowed::OneOf(&[0.0, 1.0]),
+                summary: "0: each agent is paired with a landmark; 1: each landmark counts its nearest agent",
+            },
+        ],
+        build: |values| {
+            let semantics =
+                if values.get("semantics") == 0.0 { SpreadSemantics::OpenAi } else { SpreadSemantics::Mpe2 };
+            let reward = if values.get("cover") == 0.0 { SpreadReward::Matched } else { SpreadReward::Cover };
+            Box::new(Joint::new(SimpleSpread::new(values.get("agents") as usize, semantics).with_reward(reward)))
+        },
     },
 ];
 

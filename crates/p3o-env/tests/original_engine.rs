@@ -7,23 +7,23 @@ use serde_json::Value;
 
 use crate::util::distance;
 
-fn load(name: &str) -> Value {
+pub fn load(name: &str) -> Value {
     let path = format!("{}/tests/vectors/{name}.json", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
     serde_json::from_str(&text).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
-fn rows(file: &Value) -> &[Value] {
+pub fn rows(file: &Value) -> &[Value] {
     let rows = file["rows"].as_array().expect("rows");
     assert!(!rows.is_empty());
     rows
 }
 
-fn numbers(value: &Value) -> Vec<f64> {
+pub fn numbers(value: &Value) -> Vec<f64> {
     value.as_array().expect("a list").iter().map(|v| v.as_f64().expect("a number")).collect()
 }
 
-fn pairs(value: &Value) -> Vec<[f64; 2]> {
+pub fn pairs(value: &Value) -> Vec<[f64; 2]> {
     value.as_array().expect("a list").iter().map(|v| numbers(v).try_into().expect("two numbers")).collect()
 }
 

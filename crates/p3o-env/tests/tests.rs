@@ -1,11 +1,15 @@
 //! The crate's promises, one module each.
 
+mod circle;
 mod episodes;
+mod every_task;
+mod gather;
 mod lanes;
 mod layouts;
 mod original_engine;
 mod robot;
 mod snapshots;
+mod spread;
 mod statistics;
 mod task_list;
 mod util;

@@ -76,9 +76,14 @@ pub struct Step {
 }
 
 pub fn step(world: &mut dyn Env, action: [f32; 2]) -> Step {
+    step_by(world, &action)
+}
+
+/// One step by an action of any width.
+pub fn step_by(world: &mut dyn Env, action: &[f32]) -> Step {
     let mut obs = vec![f32::NAN; world.spec().obs_dim];
     let mut costs = vec![f32::NAN; world.spec().costs.len()];
-    let outcome = world.step(&action, &mut obs, &mut costs);
+    let outcome = world.step(action, &mut obs, &mut costs);
     Step { obs, costs, outcome }
 }
 

@@ -1,0 +1,110 @@
+//! Worlds of several agents, and their view as a world of one.
+//!
+//! [`MultiAgentEnv`] has the shape of [`Env`] with agents as a leading dimension of observations and actions: all
+//! slices are one agent after another. Agents share reward and costs, as in the paper. A learner with one policy for
+//! all agents reads the slices by [`MultiAgentEnv::spec`] agent by agent, while a central critic reads them whole.
+//! [`Joint`] lets a learner that knows nothing of agents choose for all of them at once.
+
+use crate::{ActionSpace, Env, EnvSpec, Outcome, RestoreError};
+
+/// A world of several agents that share its reward and its costs.
+pub trait MultiAgentEnv: Send {
+    /// How many agents; constant for the life of the world.
+    fn agents(&self) -> usize;
+
+    /// One agent's view: length of its observation, what its action is; and the costs and horizon of all.
+    fn spec(&self) -> &EnvSpec;
+
+    /// Starts an episode that depends on `seed` alone and writes every agent's first observation.
+    fn reset(&mut self, seed: u64, obs: &mut [f32]);
+
+    /// Advances one step by one action per agent; writes every agent's observation and the shared costs.
+    fn step(&mut self, actions: &[f32], obs: &mut [f32], costs: &mut [f32]) -> Outcome;
+
+    /// The whole state as bytes.
+    fn snapshot(&self) -> Vec<u8>;
+
+    /// Continues from a snapshot of the same kind of world, bit for bit.
+    fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError>;
+}
+
+/// All agents as one: its observation is theirs in a row, its action decides for all.
+///
+/// Of `n` choices for each of `m` agents it makes `n^m` joint ones. Agent i takes digit i of the joint index in base
+/// `n`, the lowest digit first. An index beyond the choices is clipped; one that is not a number shows up as NaN in the
+/// reward and the observation of that step and ends the episode.
+#[derive(Clone, Debug)]
+pub struct Joint<E> {
+    world: E,
+    spec: EnvSpec,
+    /// One action per agent, kept to avoid allocating in every step.
+    actions: Vec<f32>,
+}
+
+impl<E: MultiAgentEnv> Joint<E> {
+    /// The joint view of this world.
+    pub fn new(world: E) -> Joint<E> {
+        let agents = world.agents();
+        let single = world.spec();
+        let action = match single.action {
+            ActionSpace::Continuous { dim } => ActionSpace::Continuous { dim: dim * agents },
+            ActionSpace::Discrete { n } => ActionSpace::Discrete { n: n.pow(agents as u32) },
+        };
+        let spec = EnvSpec { obs_dim: single.obs_dim * agents, action, ..single.clone() };
+        let actions = vec![0.0; single.action.width() * agents];
+        Joint { world, spec, actions }
+    }
+
+    /// The world itself.
+    pub fn world(&self) -> &E {
+        &self.world
+    }
+
+    /// The world itself, to be changed.
+    pub fn world_mut(&mut self) -> &mut E {
+        &mut self.world
+    }
+
+    /// Writes each agent's part of a joint action.
+    fn split(&mut self, action: &[f32]) {
+        match (self.world.spec().action, self.spec.action) {
+            (ActionSpace::Discrete { n }, ActionSpace::Discrete { n: all }) => {
+                // The cast of a negative number is zero.
+                let mut rest = (action[0] as usize).min(all - 1);
+                for part in &mut self.actions {
+                    *part = (rest % n) as f32;
+                    rest /= n;
+                }
+            }
+            _ => self.actions.copy_from_slice(action),
+        }
+    }
+}
+
+impl<E: MultiAgentEnv> Env for Joint<E> {
+    fn spec(&self) -> &EnvSpec {
+        &self.spec
+    }
+
+    fn reset(&mut self, seed: u64, obs: &mut [f32]) {
+        self.world.reset(seed, obs);
+    }
+
+    fn step(&mut self, action: &[f32], obs: &mut [f32], costs: &mut [f32]) -> Outcome {
+        if action.iter().any(|a| a.is_nan()) {
+            obs.fill(f32::NAN);
+            costs.fill(0.0);
+            return Outcome { reward: f32::NAN, terminated: true, truncated: false };
+        }
+        self.split(action);
+        self.world.step(&self.actions, obs, costs)
+    }
+
+    fn snapshot(&self) -> Vec<u8> {
+        self.world.snapshot()
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
+        self.world.restore(bytes)
+    }
+}

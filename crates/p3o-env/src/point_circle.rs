@@ -1,0 +1,147 @@
+//! PointCircle: run counter-clockwise around a large circle and stay between two lines (CPO's Point-Circle, light).
+//!
+//! rllab's point moves from p - (dx, dy) to p = (x, y); with d = 15
+//!
+//! ```text
+//! reward = (-dx y + dy x) / (1 + | |p| - d |)        cost "boundary" = 1 if |x| > 2.5, limit 5
+//! ```
+//!
+//! and an episode has 65 steps. There are no walls, x and y are the sphere's centre. The robot starts near the origin,
+//! as rllab's does; [`CircleStart::Circle`] puts it on the circle instead.
+//!
+//! Why 5: noise of standard deviation e^-0.5 costs 20 an episode, running along the circle at full speed costs 58 for a
+//! return of 614, standing still costs nothing. Five steps of 65 allow the edge of the band to be touched and no more:
+//! a new policy violates the limit, the reward alone leads far beyond it, and it can be kept.
+//!
+//! Observation, 5 numbers of order one: x / d, y / d, cos theta, sin theta, (|p| - d) / d. The heading is not given as
+//! an angle because theta is not wrapped and means nothing beyond its direction.
+
+use std::f64::consts::TAU;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::physics::rllab_point::RllabPoint;
+use crate::{ActionSpace, CostSpec, Env, EnvSpec, Outcome, RestoreError, snapshot};
+
+const HORIZON: usize = 65;
+const RADIUS: f64 = 15.0;
+const X_LIMIT: f64 = 2.5;
+const COST_LIMIT: f64 = 5.0;
+
+/// Where an episode starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CircleStart {
+    /// At the origin.
+    #[default]
+    Origin,
+    /// Anywhere on the circle.
+    Circle,
+}
+
+/// Everything that changes while the world runs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct State {
+    robot: RllabPoint,
+    steps: u64,
+}
+
+/// The PointCircle world.
+///
+/// An action that is not a number shows up as NaN in the reward and the observation of that step and ends the episode.
+#[derive(Clone, Debug)]
+pub struct PointCircle {
+    spec: EnvSpec,
+    start: CircleStart,
+    state: State,
+}
+
+impl Default for PointCircle {
+    fn default() -> PointCircle {
+        PointCircle::new(CircleStart::default())
+    }
+}
+
+impl PointCircle {
+    /// A world that starts there, at the start of the episode of seed 0.
+    pub fn new(start: CircleStart) -> PointCircle {
+        let spec = EnvSpec {
+            name: "PointCircle".to_owned(),
+            obs_dim: 5,
+            action: ActionSpace::Continuous { dim: 2 },
+            costs: vec![CostSpec { name: "boundary".to_owned(), limit: COST_LIMIT }],
+            horizon: HORIZON,
+        };
+        let mut world = PointCircle { spec, start, state: State { robot: RllabPoint::default(), steps: 0 } };
+        world.begin(0);
+        world
+    }
+
+    /// The robot.
+    pub fn robot(&self) -> &RllabPoint {
+        &self.state.robot
+    }
+
+    /// Names the start too: the observations agree, but the episodes that follow would not.
+    fn kind(&self) -> String {
+        format!("PointCircle from the {:?}", self.start)
+    }
+
+    fn begin(&mut self, seed: u64) {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut robot = RllabPoint::draw(&mut rng);
+        if self.start == CircleStart::Circle {
+            let (sin, cos) = libm::sincos(TAU * rng.random::<f64>());
+            robot.x += RADIUS * cos;
+            robot.y += RADIUS * sin;
+        }
+        self.state = State { robot, steps: 0 };
+    }
+
+    fn observe(&self, obs: &mut [f32]) {
+        let robot = &self.state.robot;
+        let [cos, sin] = robot.heading();
+        let beyond = radius(robot) - RADIUS;
+        let values = [robot.x / RADIUS, robot.y / RADIUS, cos, sin, beyond / RADIUS];
+        obs.copy_from_slice(&values.map(|v| v as f32));
+    }
+}
+
+fn radius(robot: &RllabPoint) -> f64 {
+    (robot.x * robot.x + robot.y * robot.y).sqrt()
+}
+
+impl Env for PointCircle {
+    fn spec(&self) -> &EnvSpec {
+        &self.spec
+    }
+
+    fn reset(&mut self, seed: u64, obs: &mut [f32]) {
+        self.begin(seed);
+        self.observe(obs);
+    }
+
+    fn step(&mut self, action: &[f32], obs: &mut [f32], costs: &mut [f32]) -> Outcome {
+        let before = self.state.robot;
+        let robot = &mut self.state.robot;
+        robot.drive([f64::from(action[0]), f64::from(action[1])], f64::INFINITY);
+        let (dx, dy) = (robot.x - before.x, robot.y - before.y);
+        let reward = (-dx * robot.y + dy * robot.x) / (1.0 + (radius(robot) - RADIUS).abs());
+        costs[0] = f32::from(u8::from(robot.x.abs() > X_LIMIT));
+        let terminated = !robot.is_finite();
+        self.state.steps += 1;
+        let truncated = !terminated && self.state.steps >= HORIZON as u64;
+        self.observe(obs);
+        Outcome { reward: reward as f32, terminated, truncated }
+    }
+
+    fn snapshot(&self) -> Vec<u8> {
+        snapshot::seal(&self.kind(), &self.state)
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
+        self.state = snapshot::open(&self.kind(), bytes)?;
+        Ok(())
+    }
+}

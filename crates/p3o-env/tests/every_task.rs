@@ -1,0 +1,134 @@
+//! What every task keeps under every value of its options: finite numbers, exact snapshots, seeds that decide all.
+
+use std::collections::BTreeMap;
+
+use p3o_env::tasks::{self, Allowed};
+use p3o_env::{ActionSpace, Env, TASKS};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::util::{Step, bits, reset, step_by};
+
+/// Each task with its defaults, and with each choice of each option.
+fn variants() -> Vec<(String, Box<dyn Env>)> {
+    let mut all = Vec::new();
+    for task in TASKS {
+        let mut add = |options: BTreeMap<String, f64>| {
+            let env = tasks::make(task.name, &options).expect("a listed task and option");
+            all.push((format!("{} {options:?}", task.name), env));
+        };
+        add(BTreeMap::new());
+        for option in task.options {
+            if let Allowed::OneOf(choices) = option.allowed {
+                choices.iter().for_each(|&value| add(BTreeMap::from([(option.name.to_owned(), value)])));
+            }
+        }
+    }
+    all
+}
+
+/// Mostly ordinary actions, and some no policy should ever give.
+fn wild_action(space: ActionSpace, rng: &mut ChaCha8Rng) -> Vec<f32> {
+    const WILD: [f32; 8] = [f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN, 1e9, -1e9, 1e-40, -0.0];
+    let ordinary = |rng: &mut ChaCha8Rng| match space {
+        ActionSpace::Continuous { .. } => rng.random_range(-2.0..2.0),
+        ActionSpace::Discrete { n } => rng.random_range(0..n) as f32,
+    };
+    (0..space.width())
+        .map(|_| if rng.random_range(0..4) == 0 { WILD[rng.random_range(0..8)] } else { ordinary(rng) })
+        .collect()
+}
+
+fn same(a: &Step, b: &Step) -> bool {
+    bits(&a.obs) == bits(&b.obs) && bits(&a.costs) == bits(&b.costs) && a.outcome == b.outcome
+}
+
+#[test]
+fn a_hundred_thousand_wild_steps_stay_finite() {
+    for (name, mut env) in variants() {
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let (space, horizon) = (env.spec().action, env.spec().horizon);
+        reset(&mut *env, 0);
+        let mut len = 0;
+        for i in 0..100_000 {
+            let Step { obs, costs, outcome } = step_by(&mut *env, &wild_action(space, &mut rng));
+            len += 1;
+            assert!(obs.iter().all(|v| v.is_finite()) && outcome.reward.is_finite(), "{name}, step {i}");
+            assert!(costs.iter().all(|c| *c == 0.0 || *c == 1.0), "{name}, step {i}: {costs:?}");
+            assert!(!(outcome.terminated && outcome.truncated));
+            assert!(!outcome.truncated || len == horizon, "{name}: the clock ends an episode after {horizon} steps");
+            if outcome.terminated || outcome.truncated {
+                reset(&mut *env, rng.random());
+                len = 0;
+            }
+            assert!(len < horizon, "{name}: an episode went on after its time");
+        }
+    }
+}
+
+#[test]
+fn a_snapshot_in_mid_episode_continues_bit_for_bit() {
+    for ((name, mut env), (_, mut copy)) in variants().into_iter().zip(variants()) {
+        let space = env.spec().action;
+        for seed in 0..20 {
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            reset(&mut *env, seed);
+            for _ in 0..seed {
+                step_by(&mut *env, &wild_action(space, &mut rng));
+            }
+            copy.restore(&env.snapshot()).unwrap_or_else(|e| panic!("{name}: {e}"));
+            for i in seed..24 {
+                let action = wild_action(space, &mut rng);
+                let (a, b) = (step_by(&mut *env, &action), step_by(&mut *copy, &action));
+                assert!(same(&a, &b), "{name}, seed {seed}, step {i}");
+                assert_eq!(env.snapshot(), copy.snapshot(), "{name}, seed {seed}, step {i}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_seed_and_actions_decide_every_bit() {
+    for ((name, mut env), (_, mut other)) in variants().into_iter().zip(variants()) {
+        let space = env.spec().action;
+        let run = |env: &mut dyn Env, seed: u64| {
+            let mut rng = ChaCha8Rng::seed_from_u64(4);
+            let mut trace = bits(&reset(env, seed));
+            for _ in 0..20 {
+                let step = step_by(env, &wild_action(space, &mut rng));
+                trace.extend(bits(&step.obs).into_iter().chain(bits(&step.costs)));
+                trace.push(step.outcome.reward.to_bits());
+            }
+            (trace, env.snapshot())
+        };
+        run(&mut *other, 3);
+        assert!(run(&mut *env, 9) == run(&mut *other, 9), "{name}");
+        assert!(run(&mut *env, 9) != run(&mut *other, 10), "{name}");
+    }
+}
+
+#[test]
+fn an_action_that_is_no_number_ends_the_episode_of_every_task() {
+    for (name, mut env) in variants() {
+        reset(&mut *env, 3);
+        let action = vec![f32::NAN; env.spec().action.width()];
+        let last = step_by(&mut *env, &action);
+        assert!(last.outcome.terminated && !last.outcome.truncated, "{name}");
+        assert!(last.outcome.reward.is_nan() && last.obs.iter().any(|v| v.is_nan()), "{name}");
+        assert!(last.costs.iter().all(|c| *c == 0.0), "{name}");
+        assert!(reset(&mut *env, 4).iter().all(|v| v.is_finite()), "{name}");
+    }
+}
+
+#[test]
+fn snapshots_of_other_tasks_are_refused() {
+    let mut all: Vec<Box<dyn Env>> =
+        TASKS.iter().map(|task| tasks::make(task.name, &BTreeMap::new()).expect("a listed task")).collect();
+    let snapshots: Vec<Vec<u8>> = all.iter().map(|env| env.snapshot()).collect();
+    for (i, env) in all.iter_mut().enumerate() {
+        for (j, bytes) in snapshots.iter().enumerate() {
+            assert_eq!(env.restore(bytes).is_ok(), i == j);
+        }
+        assert_eq!(env.snapshot(), snapshots[i]);
+    }
+}
