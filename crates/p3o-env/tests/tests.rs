@@ -1,6 +1,7 @@
 //! The crate's promises, one module each.
 
 mod circle;
+mod ant;
 mod episodes;
 mod every_task;
 mod gather;

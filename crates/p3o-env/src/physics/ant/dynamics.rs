@@ -1,0 +1,195 @@
+//! Where the Ant's parts are, its mass matrix and the forces on it, all in the torso's frame.
+//!
+//! A leg is flat: with u its horizontal direction after the hip, z the torso's axis and w = z x u, thigh and shin lie
+//! in the plane of u and z, the hip turns about z and the ankle about w. In these terms most entries of the mass matrix
+//! are zero or constant, and none depends on how the torso lies in the world.
+
+use super::arrow::{Arrow, Dofs};
+use super::model::{
+    ARMATURE, Capsule, DAMPING, DIRECTIONS, GRAVITY, LEGS, LENGTH, SHIN, THIGH, TOTAL_MASS, TRUNK_INERTIA,
+};
+use super::space::{Vec3, add, cross, dot, scale};
+
+const Z: Vec3 = [0.0, 0.0, 1.0];
+
+/// One leg, relative to the torso's centre.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Leg {
+    /// Direction of the capsule that is fixed to the torso.
+    pub out: Vec3,
+    /// Direction of the thigh.
+    pub thigh: Vec3,
+    /// z x thigh: the ankle's axis.
+    pub axis: Vec3,
+    /// Direction of the shin.
+    pub shin: Vec3,
+    pub hip: Vec3,
+    pub knee: Vec3,
+    pub foot: Vec3,
+    sin: f64,
+    cos: f64,
+}
+
+impl Leg {
+    fn new(number: usize, [hip, ankle]: [f64; 2]) -> Leg {
+        let [x, y] = DIRECTIONS[number];
+        let (s, c) = libm::sincos(hip);
+        let (sin, cos) = libm::sincos(ankle);
+        let out = [x, y, 0.0];
+        let thigh = [c * x - s * y, s * x + c * y, 0.0];
+        let shin = [cos * thigh[0], cos * thigh[1], -sin];
+        let hip = scale(LENGTH, out);
+        let knee = add(hip, LENGTH, thigh);
+        let foot = add(knee, 2.0 * LENGTH, shin);
+        Leg { out, thigh, axis: [-thigh[1], thigh[0], 0.0], shin, hip, knee, foot, sin, cos }
+    }
+}
+
+/// The four legs at these angles of hip and ankle.
+pub(super) fn legs(angles: &[[f64; 2]; LEGS]) -> [Leg; LEGS] {
+    std::array::from_fn(|i| Leg::new(i, angles[i]))
+}
+
+/// The mass matrix, and the force that is there without constraints: gravity, inertia, damping and `torque`.
+/// `up` is the world's vertical.
+pub(super) fn smooth(legs: &[Leg; LEGS], up: Vec3, v: &Dofs, torque: &[[f64; 2]; LEGS]) -> (Arrow, Dofs) {
+    let mut mass = Arrow::default();
+    let omega = [v.torso[3], v.torso[4], v.torso[5]];
+    let spin: Vec3 = std::array::from_fn(|i| TRUNK_INERTIA[i] * omega[i]);
+    let mut sums = Sums {
+        moment: [0.0; 3],
+        inertia: [TRUNK_INERTIA[0], 0.0, TRUNK_INERTIA[1], 0.0, 0.0, TRUNK_INERTIA[2]],
+        // The trunk's own gravity and all other weight: each body adds only its inertial force.
+        force: scale(TOTAL_MASS * GRAVITY, up),
+        torque: cross(omega, spin),
+    };
+    let mut force = Dofs::default();
+    for (i, leg) in legs.iter().enumerate() {
+        (mass.side[i], mass.leg[i]) = leg_mass(leg, &mut sums);
+        let bias = leg_bias(leg, up, omega, v.legs[i], &mut sums);
+        force.legs[i] = std::array::from_fn(|j| torque[i][j] - DAMPING * v.legs[i][j] - bias[j]);
+    }
+    for i in 0..3 {
+        force.torso[i] = -sums.force[i];
+        force.torso[3 + i] = -sums.torque[i];
+        mass.torso[i][i] = TOTAL_MASS;
+    }
+    let [x, y, z] = sums.moment;
+    let [xx, yx, yy, zx, zy, zz] = sums.inertia;
+    mass.torso[3] = [0.0, -z, y, xx, 0.0, 0.0];
+    mass.torso[4] = [z, 0.0, -x, yx, yy, 0.0];
+    mass.torso[5] = [-y, x, 0.0, zx, zy, zz];
+    (mass, force)
+}
+
+/// What the bodies contribute to the torso's block and force.
+struct Sums {
+    /// Mass times place.
+    moment: Vec3,
+    /// Lower triangle of the inertia about the torso's centre.
+    inertia: [f64; 6],
+    force: Vec3,
+    torque: Vec3,
+}
+
+impl Sums {
+    /// A capsule along `d` with its middle at `c`.
+    fn add_mass(&mut self, body: Capsule, d: Vec3, c: Vec3) {
+        self.moment = add(self.moment, body.mass, c);
+        let level = body.across + body.mass * dot(c, c);
+        let (long, m) = (body.axial - body.across, body.mass);
+        let entry = |i: usize, j: usize| long * d[i] * d[j] - m * c[i] * c[j];
+        self.inertia[0] += level + entry(0, 0);
+        self.inertia[1] += entry(1, 0);
+        self.inertia[2] += level + entry(1, 1);
+        self.inertia[3] += entry(2, 0);
+        self.inertia[4] += entry(2, 1);
+        self.inertia[5] += level + entry(2, 2);
+    }
+
+    fn add_force(&mut self, place: Vec3, force: Vec3, torque: Vec3) {
+        self.force = add(self.force, 1.0, force);
+        self.torque = add(add(self.torque, 1.0, cross(place, force)), 1.0, torque);
+    }
+}
+
+/// The middles of thigh and shin.
+fn middles(leg: &Leg) -> (Vec3, Vec3) {
+    (add(leg.hip, LENGTH / 2.0, leg.thigh), add(leg.knee, LENGTH, leg.shin))
+}
+
+/// How the middle of the shin moves with the ankle's angle.
+fn swing(leg: &Leg) -> Vec3 {
+    scale(-LENGTH, [leg.sin * leg.thigh[0], leg.sin * leg.thigh[1], leg.cos])
+}
+
+/// A leg's columns and block of the mass matrix.
+fn leg_mass(leg: &Leg, sums: &mut Sums) -> ([[f64; 6]; 2], [f64; 3]) {
+    let (thigh, shin) = middles(leg);
+    sums.add_mass(THIGH, leg.thigh, thigh);
+    sums.add_mass(SHIN, leg.shin, shin);
+    let reach = LENGTH + LENGTH * leg.cos;
+    let long = SHIN.axial - SHIN.across;
+
+    let on_thigh = scale(THIGH.mass * LENGTH / 2.0, leg.axis);
+    let on_shin = scale(SHIN.mass * reach, leg.axis);
+    let hip_force = add(on_thigh, 1.0, on_shin);
+    let mut hip_torque = add(cross(thigh, on_thigh), 1.0, cross(shin, on_shin));
+    hip_torque = add(hip_torque, -long * leg.sin, leg.shin);
+    hip_torque[2] += THIGH.across + SHIN.across;
+
+    let ankle_force = scale(SHIN.mass, swing(leg));
+    let ankle_torque = add(cross(shin, ankle_force), SHIN.across, leg.axis);
+
+    let hip = THIGH.mass * LENGTH * LENGTH / 4.0
+        + THIGH.across
+        + SHIN.mass * reach * reach
+        + SHIN.across
+        + long * leg.sin * leg.sin
+        + ARMATURE;
+    let ankle = SHIN.mass * LENGTH * LENGTH + SHIN.across + ARMATURE;
+    ([join(hip_force, hip_torque), join(ankle_force, ankle_torque)], [hip, 0.0, ankle])
+}
+
+/// The forces that hip and ankle need to keep a leg from accelerating; its pull on the torso goes into the sums.
+fn leg_bias(leg: &Leg, up: Vec3, omega: Vec3, [hip_rate, ankle_rate]: [f64; 2], sums: &mut Sums) -> [f64; 2] {
+    let (thigh, shin) = middles(leg);
+    let weight = scale(GRAVITY, up);
+
+    let thigh_omega = add(omega, hip_rate, Z);
+    let thigh_alpha = scale(hip_rate, cross(omega, Z));
+    let hip_acc = cross(omega, cross(omega, leg.hip));
+    // Of a point one unit along the thigh, relative to the hip.
+    let along = add(cross(thigh_alpha, leg.thigh), 1.0, cross(thigh_omega, cross(thigh_omega, leg.thigh)));
+    let thigh_force = scale(THIGH.mass, add(hip_acc, LENGTH / 2.0, along));
+    let thigh_torque = gyroscopic(THIGH, leg.thigh, thigh_omega, thigh_alpha);
+
+    let shin_omega = add(thigh_omega, ankle_rate, leg.axis);
+    let shin_alpha = add(thigh_alpha, ankle_rate, cross(thigh_omega, leg.axis));
+    let knee_acc = add(hip_acc, LENGTH, along);
+    let along = add(cross(shin_alpha, leg.shin), 1.0, cross(shin_omega, cross(shin_omega, leg.shin)));
+    let shin_force = scale(SHIN.mass, add(knee_acc, LENGTH, along));
+    let shin_torque = gyroscopic(SHIN, leg.shin, shin_omega, shin_alpha);
+
+    sums.add_force(thigh, thigh_force, thigh_torque);
+    sums.add_force(shin, shin_force, shin_torque);
+    // The torso's force has the whole weight already; its torque and the hinges do not.
+    let pull = add(scale(THIGH.mass, thigh), SHIN.mass, shin);
+    sums.torque = add(sums.torque, 1.0, cross(pull, weight));
+    let (on_thigh, on_shin) = (add(thigh_force, THIGH.mass, weight), add(shin_force, SHIN.mass, weight));
+    let hip = LENGTH / 2.0 * dot(leg.axis, on_thigh)
+        + (LENGTH + LENGTH * leg.cos) * dot(leg.axis, on_shin)
+        + thigh_torque[2]
+        + shin_torque[2];
+    [hip, dot(swing(leg), on_shin) + dot(leg.axis, shin_torque)]
+}
+
+/// I alpha + omega x I omega of a capsule along `d`.
+fn gyroscopic(body: Capsule, d: Vec3, omega: Vec3, alpha: Vec3) -> Vec3 {
+    let times = |x: Vec3| add(scale(body.across, x), (body.axial - body.across) * dot(d, x), d);
+    add(times(alpha), 1.0, cross(omega, times(omega)))
+}
+
+fn join(a: Vec3, b: Vec3) -> [f64; 6] {
+    [a[0], a[1], a[2], b[0], b[1], b[2]]
+}
