@@ -13,6 +13,7 @@
 //! println!("reward {}, costs {:?}", worlds.lanes()[0].last().reward, worlds.lanes()[0].costs());
 //! ```
 
+mod ant_circle;
 mod arena;
 mod env;
 pub mod layout;
@@ -30,11 +31,12 @@ pub mod tasks;
 mod vase;
 mod vec_env;
 
+pub use ant_circle::{AntCircle, CircleStart};
 pub use arena::Scene;
 pub use env::{ActionSpace, CostSpec, Env, EnvSpec, Outcome, RestoreError};
 pub use multi_agent::{Joint, MultiAgentEnv};
 pub use navigation::Navigation;
-pub use point_circle::{CircleStart, PointCircle};
+pub use point_circle::PointCircle;
 pub use point_gather::{GatherObs, PointGather};
 pub use point_goal::{GoalLevel, PointGoal};
 pub use simple_spread::{SimpleSpread, SpreadReward, SpreadSemantics};

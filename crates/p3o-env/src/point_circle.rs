@@ -23,22 +23,12 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::physics::rllab_point::RllabPoint;
-use crate::{ActionSpace, CostSpec, Env, EnvSpec, Outcome, RestoreError, snapshot};
+use crate::{ActionSpace, CircleStart, CostSpec, Env, EnvSpec, Outcome, RestoreError, snapshot};
 
 const HORIZON: usize = 65;
 const RADIUS: f64 = 15.0;
 const X_LIMIT: f64 = 2.5;
 const COST_LIMIT: f64 = 5.0;
-
-/// Where an episode starts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CircleStart {
-    /// At the origin.
-    #[default]
-    Origin,
-    /// Anywhere on the circle.
-    Circle,
-}
 
 /// Everything that changes while the world runs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -59,7 +49,7 @@ pub struct PointCircle {
 
 impl Default for PointCircle {
     fn default() -> PointCircle {
-        PointCircle::new(CircleStart::default())
+        PointCircle::new(CircleStart::Origin)
     }
 }
 

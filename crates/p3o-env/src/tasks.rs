@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    CircleStart, Env, GatherObs, GoalLevel, Joint, Navigation, PointCircle, PointGather, PointGoal, SimpleSpread,
-    SpreadReward, SpreadSemantics,
+    AntCircle, CircleStart, Env, GatherObs, GoalLevel, Joint, Navigation, PointCircle, PointGather, PointGoal,
+    SimpleSpread, SpreadReward, SpreadSemantics,
 };
 
 /// A task that [`make`] can build.
@@ -133,6 +133,41 @@ pub static TASKS: &[TaskInfo] = &[
         summary: "drive to goal after goal; hazards around the start and solid pillars outside cost separately",
         options: &[GOAL_BONUS],
         build: |values| Box::new(Navigation::new().with_goal_bonus(values.get("goal_bonus"))),
+    },
+    TaskInfo {
+        name: "AntCircle",
+        summary: "run around a circle on four legs without leaving a band (MuJoCo's Ant)",
+        options: &[
+            OptionInfo {
+                name: "obs",
+                default: 113.0,
+                allowed: Allowed::OneOf(&[113.0, 29.0]),
+                summary: "numbers in an observation; 29 leaves out the original's 84 zeros",
+            },
+            OptionInfo {
+                name: "start",
+                default: 0.0,
+                allowed: Allowed::OneOf(&[0.0, 1.0]),
+                summary: "0: anywhere on the circle; 1: at its centre",
+            },
+            OptionInfo {
+                name: "one_sided",
+                default: 0.0,
+                allowed: Allowed::OneOf(&[0.0, 1.0]),
+                summary: "0: |x| > 3 costs; 1: x > 3 costs",
+            },
+        ],
+        build: |values| {
+            let start = if values.get("start") == 1.0 { CircleStart::Origin } else { CircleStart::Circle };
+            let mut world = AntCircle::new(start);
+            if values.get("obs") == 29.0 {
+                world = world.with_short_observation();
+            }
+            if values.get("one_sided") == 1.0 {
+                world = world.with_one_wall();
+            }
+            Box::new(world)
+        },
     },
     TaskInfo {
         name: "PointCircle",

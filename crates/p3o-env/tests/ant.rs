@@ -1,6 +1,8 @@
-//! The Ant moves as in the original engine, and its circle pays and costs what the task says.
+//! The Ant moves as in the original engine, and as mechanics demands.
 
 use p3o_env::physics::ant::{self, AntState};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
 
 fn numbers<const N: usize>(value: &Value) -> [f64; N] {
@@ -41,4 +43,90 @@ fn a_step_matches_the_original_engine() {
         errors = std::array::from_fn(|k| errors[k].max(error[k]));
     }
     println!("largest errors of qacc (relative), qpos, qvel over {} rows: {errors:?}", rows.len());
+}
+
+/// Any pose and motion at this height, with joints between -0.3 and 0.3 (ankles from 0.6 to 1.1 downwards if `inside`).
+fn random_state(rng: &mut ChaCha8Rng, height: f64, inside: bool) -> AntState {
+    let mut state = AntState::default();
+    let mut draw = |size: f64| rng.random_range(-size..size);
+    state.qpos[2] = height;
+    for value in &mut state.qpos[3..7] {
+        *value += draw(0.5);
+    }
+    for (i, value) in state.qpos[7..].iter_mut().enumerate() {
+        *value = draw(0.3);
+        if inside && i % 2 == 1 {
+            *value = (if i == 1 || i == 7 { 1.0 } else { -1.0 }) * (0.85 + 0.8 * *value);
+        }
+    }
+    for value in &mut state.qvel {
+        *value = draw(3.0);
+    }
+    state
+}
+
+#[test]
+fn in_free_flight_energy_is_lost_to_damping_alone() {
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    // Each hinge brakes with 1 N m per rad/s, so it takes the square of its rate from the energy.
+    let lost = |state: &AntState| state.qvel[6..].iter().map(|rate| rate * rate).sum::<f64>();
+    for i in 0..50 {
+        let mut state = random_state(&mut rng, 10.0, true);
+        // Slow hinges stay inside their limits for the whole step.
+        state.qvel[6..].iter_mut().for_each(|rate| *rate *= 0.5);
+        assert_eq!(ant::acceleration(&state, &[0.0; 8]).rows, 0);
+        let (energy, loss) = (state.energy(), lost(&state));
+        ant::step(&mut state, &[0.0; 8]);
+        assert_eq!(ant::acceleration(&state, &[0.0; 8]).rows, 0);
+        // The trapezium rule over 0.05 s is good to a part in a thousand here.
+        let expected = 0.025 * (loss + lost(&state));
+        let found = energy - state.energy();
+        assert!((found - expected).abs() < 1e-3 * (1.0 + expected), "{i}: lost {found} instead of {expected}");
+    }
+}
+
+#[test]
+fn the_ground_looks_the_same_in_every_direction() {
+    let mut rng = ChaCha8Rng::seed_from_u64(2);
+    let mut touching = 0;
+    for i in 0..200 {
+        let height = rng.random_range(0.35..0.6);
+        let state = random_state(&mut rng, height, false);
+        let action = std::array::from_fn(|_| rng.random_range(-1.0..1.0));
+        let angle: f64 = rng.random_range(-3.0..3.0);
+        let mut turned = state;
+        let (s, c) = (angle / 2.0).sin_cos();
+        let [w, x, y, z] = [state.qpos[3], state.qpos[4], state.qpos[5], state.qpos[6]];
+        turned.qpos[3..7].copy_from_slice(&[c * w - s * z, c * x - s * y, c * y + s * x, c * z + s * w]);
+        let rotate = |v: &mut [f64]| {
+            let (s, c) = angle.sin_cos();
+            (v[0], v[1]) = (c * v[0] - s * v[1], s * v[0] + c * v[1]);
+        };
+        rotate(&mut turned.qvel);
+        let mut expected = ant::acceleration(&state, &action);
+        rotate(&mut expected.qacc);
+        let found = ant::acceleration(&turned, &action);
+        touching += usize::from(found.contacts > 0);
+        assert_eq!(found.contacts, expected.contacts);
+        let size = expected.qacc.iter().fold(1.0, |m: f64, v| m.max(v.abs()));
+        assert!(worst(&found.qacc, &expected.qacc) < 1e-11 * size, "{i}: {found:?} {expected:?}");
+    }
+    assert!(touching > 100, "{touching}");
+}
+
+#[test]
+fn nothing_sends_the_ant_to_infinity() {
+    let mut rng = ChaCha8Rng::seed_from_u64(3);
+    let mut state = AntState::default();
+    let mut fastest = 0.0f64;
+    for i in 0..20_000 {
+        // Full torques of one sign or the other, huge ones that are clipped, held for a while or changing each step.
+        let size = if i % 2000 < 1000 { 1.0 } else { 1e30 };
+        let sign = |on: bool| if on { size } else { -size };
+        let action = if i % 100 < 50 { [sign(i % 200 < 100); 8] } else { [(); 8].map(|()| sign(rng.random())) };
+        ant::step(&mut state, &action);
+        assert!(state.is_finite() && state.energy().is_finite(), "step {i}: {state:?}");
+        fastest = state.qvel.iter().fold(fastest, |m, v| m.max(v.abs()));
+    }
+    assert!(fastest < 100.0, "{fastest}");
 }

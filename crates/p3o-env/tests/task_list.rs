@@ -40,7 +40,7 @@ fn options_reach_the_world() {
 fn mistakes_name_the_alternatives() {
     assert_eq!(
         complaint("PointGaol", &[]).to_string(),
-        "there is no task \"PointGaol\"; the tasks are PointGoal, Navigation, PointCircle, PointGather, SimpleSpread"
+        "there is no task \"PointGaol\"; the tasks are PointGoal, Navigation, AntCircle, PointCircle, PointGather, SimpleSpread"
     );
     assert_eq!(
         complaint("Navigation", &[("level", 1.0)]).to_string(),

@@ -1,7 +1,8 @@
 //! The crate's promises, one module each.
 
-mod circle;
 mod ant;
+mod ant_circle;
+mod circle;
 mod episodes;
 mod every_task;
 mod gather;

@@ -3,6 +3,8 @@
 //! Legs feel each other only through the torso. Every matrix of the problem therefore is an arrow: a 6x6 block of the
 //! torso, a 2x2 block per leg, and a 6x2 block that joins each leg to the torso.
 
+#![expect(clippy::needless_range_loop, reason = "several arrays share each index, as in the formulas")]
+
 use super::model::LEGS;
 
 /// One number per degree of freedom.

@@ -3,8 +3,8 @@
 use super::arrow::{Arrow, Dofs};
 use super::dynamics::Leg;
 use super::model::{
-    HINGE_WEIGHTS, LEGS, LIMB_RADIUS, LIMB_WEIGHTS, MARGIN, RANGES, RESTITUTION, STIFFNESS, TORSO_RADIUS,
-    TORSO_WEIGHT, impedance,
+    HINGE_WEIGHTS, LEGS, LIMB_RADIUS, LIMB_WEIGHTS, MARGIN, RANGES, RESTITUTION, STIFFNESS, TORSO_RADIUS, TORSO_WEIGHT,
+    impedance,
 };
 use super::space::{Vec3, add, cross, dot, scale};
 
@@ -144,8 +144,7 @@ impl Constraints {
             let hip = if it.hinges >= 1 { dot(hip_lever, d) } else { 0.0 };
             let ankle = if it.hinges >= 2 { dot(ankle_lever, d) } else { 0.0 };
             let torso = [d[0], d[1], d[2], turn[0], turn[1], turn[2]];
-            let mut row =
-                Row { torso, leg: [hip, ankle], number: it.number, reaches_torso: true, weight, target: 0.0 };
+            let mut row = Row { torso, leg: [hip, ankle], number: it.number, reaches_torso: true, weight, target: 0.0 };
             row.target = spring - RESTITUTION * row.times(v);
             self.push(row);
         }
@@ -231,4 +230,3 @@ impl Row {
         }
     }
 }
-

@@ -193,3 +193,64 @@ fn gyroscopic(body: Capsule, d: Vec3, omega: Vec3, alpha: Vec3) -> Vec3 {
 fn join(a: Vec3, b: Vec3) -> [f64; 6] {
     [a[0], a[1], a[2], b[0], b[1], b[2]]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::model::{HINGE_WEIGHTS, LIMB_WEIGHTS, TORSO_WEIGHT};
+    use super::*;
+
+    /// A third of the trace of J M^-1 J' for a point of leg 1 that the first `hinges` hinges move.
+    fn weight(mass: &Arrow, leg: &Leg, point: Vec3, hinges: usize) -> f64 {
+        let mut sum = 0.0;
+        for i in 0..3 {
+            let mut d = [0.0; 3];
+            d[i] = 1.0;
+            let mut row = Dofs { torso: join(d, cross(point, d)), ..Dofs::default() };
+            let levers = [cross(Z, add(point, -1.0, leg.hip)), cross(leg.axis, add(point, -1.0, leg.knee))];
+            for (out, lever) in row.legs[0].iter_mut().zip(levers).take(hinges) {
+                *out = dot(lever, d);
+            }
+            sum += row.dot(&mass.solve(&row));
+        }
+        sum / 3.0
+    }
+
+    #[test]
+    fn the_weights_of_constraints_follow_from_the_mass_matrix() {
+        let legs = legs(&[[0.0; 2]; LEGS]);
+        let (mass, _) = smooth(&legs, Z, &Dofs::default(), &[[0.0; 2]; LEGS]);
+        let check = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-13, "{found} {expected}");
+        for (hinge, expected) in HINGE_WEIGHTS.into_iter().enumerate() {
+            let mut unit = Dofs::default();
+            unit.legs[2][hinge] = 1.0;
+            check(unit.dot(&mass.solve(&unit)), expected);
+        }
+        let leg = &legs[0];
+        let (thigh, shin) = middles(leg);
+        check(weight(&mass, leg, [0.0; 3], 0), TORSO_WEIGHT);
+        check(weight(&mass, leg, scale(0.5, leg.hip), 0), LIMB_WEIGHTS[0]);
+        check(weight(&mass, leg, thigh, 1), LIMB_WEIGHTS[1]);
+        check(weight(&mass, leg, shin, 2), LIMB_WEIGHTS[2]);
+    }
+
+    #[test]
+    fn masses_are_the_originals() {
+        let check = |found: f64, expected: f64| assert!((found / expected - 1.0).abs() < 1e-12, "{found} {expected}");
+        check(THIGH.mass, 0.0391577537284667);
+        check(THIGH.across, 5.679660831928e-4);
+        check(THIGH.axial, 1.1844189805957e-4);
+        check(SHIN.mass, 0.06759220453268024);
+        check(SHIN.across, 2.67479066003818e-3);
+        check(SHIN.axial, 2.0943214063305e-4);
+    }
+
+    #[test]
+    fn solving_undoes_multiplying() {
+        let legs = legs(&[[0.3, 0.7], [-0.2, 1.1], [0.1, 0.5], [0.0, 0.9]]);
+        let (mass, _) = smooth(&legs, Z, &Dofs::default(), &[[0.0; 2]; LEGS]);
+        let torso = [0.3, -1.0, 2.0, 0.7, -0.4, 1.5];
+        let x = Dofs { torso, legs: [[1.0, -2.0], [0.5, 0.25], [-3.0, 0.1], [2.0, 4.0]] };
+        let error = mass.solve(&mass.times(&x)).plus(-1.0, &x);
+        assert!(error.dot(&error) < 1e-26, "{error:?}");
+    }
+}

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use arrow::Dofs;
 use constraints::{Constraints, Ground};
-pub use model::{GEAR, SUBSTEP, SUBSTEPS};
 use model::{ANKLE_SIGNS, HIP_ACTIONS, LEGS};
+pub use model::{GEAR, SUBSTEP, SUBSTEPS};
 use space::{add, dot, scale};
 
 /// Numbers in a position: place, orientation as a quaternion (w, x, y, z), and hip and ankle of each leg.
