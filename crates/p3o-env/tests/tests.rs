@@ -2,6 +2,7 @@
 
 mod ant;
 mod ant_circle;
+mod ant_textbook;
 mod circle;
 mod episodes;
 mod every_task;
