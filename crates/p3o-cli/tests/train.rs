@@ -22,6 +22,7 @@ fn a_run_is_a_folder_with_everything_in_it() {
         "checkpoints/latest.safetensors",
         "config.toml",
         "progress.csv",
+        "progress.svg",
         "summary.json",
         "tensorboard",
         "tensorboard/events",
