@@ -316,6 +316,14 @@ impl<E: Real> Mlp<E> {
         loss: impl Fn(&mut A, usize, &[E], &[E], &mut [E]) + Sync,
     ) {
         assert_eq!(direction.len(), self.params.len());
+        self.prepare(memory);
+        // For every thread at once: which of them will take part in the first passes is chance.
+        for work in &mut memory.works {
+            let work = work.get_mut().expect("a panic elsewhere has ended the pass already");
+            if work.tangent.is_empty() {
+                work.tangent = work.hidden.clone();
+            }
+        }
         self.pass_with(memory, x, sums, |work, tile, rows, first, sums| {
             self.forward_tile(work, tile, rows);
             self.tangent_tile(work, tile, rows, direction);
@@ -547,9 +555,6 @@ impl<E: Real> Mlp<E> {
 
     /// Fills `work.output_tangent`, the outputs' derivative along `direction`; `work.hidden` is that of the forward pass.
     fn tangent_tile(&self, work: &mut Workspace<E>, tile: &[E], rows: usize, direction: &[E]) {
-        if work.tangent.is_empty() {
-            work.tangent = work.hidden.clone();
-        }
         let Workspace { hidden, tangent, output_tangent, .. } = work;
         let head = self.layers.len() - 1;
         for (l, layer) in self.layers[..head].iter().enumerate() {
