@@ -136,11 +136,6 @@ impl Lane {
         &mut self.rng
     }
 
-    /// The observation to act on, together with the stream to draw the action's noise from.
-    pub fn obs_and_rng(&mut self) -> (&[f32], &mut ChaCha8Rng) {
-        (&self.record.obs, &mut self.rng)
-    }
-
     /// The world.
     pub fn env(&self) -> &dyn Env {
         &*self.env

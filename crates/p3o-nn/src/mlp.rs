@@ -107,11 +107,6 @@ impl<E: Real> PassMemory<E> {
     pub fn gradient(&self) -> &[E] {
         &self.gradients[0]
     }
-
-    /// The same, to scale or clip.
-    pub fn gradient_mut(&mut self) -> &mut [E] {
-        &mut self.gradients[0]
-    }
 }
 
 /// Runs `f` on the calling thread's workspace.

@@ -54,6 +54,14 @@ pub fn loss(terms: &[f64], offsets: &[f64], kappa: f64) -> f64 {
     terms[0] + kappa * penalty.sum::<f64>()
 }
 
+/// Algorithm 2, line 5: kappa for the next pass.
+fn next_kappa(kappa: f64, settings: &Algo) -> f64 {
+    match settings.kappa_schedule {
+        KappaSchedule::Fixed => kappa,
+        KappaSchedule::Adaptive => (settings.kappa_growth * kappa).min(settings.kappa_max),
+    }
+}
+
 /// Algorithm 2: passes over one batch.
 pub fn update(policy: &mut Policy, batch: &PolicyBatch, settings: &Algo, memory: &mut Memory) -> Passes {
     let trust_region = settings.target_kl * settings.kl_slack;
@@ -78,9 +86,7 @@ pub fn update(policy: &mut Policy, batch: &PolicyBatch, settings: &Algo, memory:
             break;
         }
         report.stepped(policy.step(&memory.policy));
-        if settings.kappa_schedule == KappaSchedule::Adaptive {
-            kappa = (settings.kappa_growth * kappa).min(settings.kappa_max);
-        }
+        kappa = next_kappa(kappa, settings);
     }
     report
 }
@@ -123,9 +129,7 @@ pub fn update_minibatches(
         if !memory.sums.is_finite() || epoch.kl > trust_region {
             break;
         }
-        if settings.kappa_schedule == KappaSchedule::Adaptive {
-            kappa = (settings.kappa_growth * kappa).min(settings.kappa_max);
-        }
+        kappa = next_kappa(kappa, settings);
     }
     report
 }
