@@ -44,13 +44,15 @@ fn same(a: &Step, b: &Step) -> bool {
 }
 
 #[test]
-fn a_hundred_thousand_wild_steps_stay_finite() {
+fn a_million_wild_steps_stay_finite() {
     for (name, mut env) in variants() {
+        // A million of each task as it comes, fewer where an option changes it.
+        let steps = if name.ends_with("{}") { 1_000_000 } else { 20_000 };
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         let (space, horizon) = (env.spec().action, env.spec().horizon);
         reset(&mut *env, 0);
         let mut len = 0;
-        for i in 0..100_000 {
+        for i in 0..steps {
             let Step { obs, costs, outcome } = step_by(&mut *env, &wild_action(space, &mut rng));
             len += 1;
             assert!(obs.iter().all(|v| v.is_finite()) && outcome.reward.is_finite(), "{name}, step {i}");
