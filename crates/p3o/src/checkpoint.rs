@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 const KEY: &str = "p3o";
 
 /// What a checkpoint says of itself.
@@ -125,6 +125,7 @@ fn to_bytes(learner: &Learner) -> Vec<u8> {
     store.value("actor.log_std.adam_steps", &steps);
     for (name, critic) in critic_names(learner).iter().zip(&learner.critics) {
         store.net(name, &critic.net, &critic.adam);
+        store.value(&format!("{name}.scale"), &critic.scale);
     }
     store.bytes("envs", learner.collector.snapshot());
     store.value("shuffles", &learner.shuffles);
@@ -191,6 +192,7 @@ fn fill(learner: &mut Learner, source: &Source) -> Result<(), String> {
     policy.adam_log_std.set_state(&m, &v, source.value("actor.log_std.adam_steps")?);
     for (name, critic) in names.iter().zip(&mut learner.critics) {
         source.net(name, &mut critic.net, &mut critic.adam)?;
+        critic.scale = source.value(&format!("{name}.scale"))?;
     }
     learner.collector.restore(source.bytes("envs")?).map_err(|e| e.to_string())?;
     learner.shuffles = source.value("shuffles")?;

@@ -236,6 +236,8 @@ pub struct Critic {
     pub minibatch: usize,
     /// What a critic is fitted to: return (the discounted sum of what follows) or lambda (value plus advantage estimate).
     pub target: Target,
+    /// Whether a critic learns its targets in units of their running mean and deviation.
+    pub normalize: bool,
 }
 
 /// The run's folder.
@@ -287,7 +289,7 @@ impl Config {
                 cost_estimate: CostEstimate::Steps,
                 margin: 0.2,
             },
-            critic: Critic { learning_rate: 1e-3, passes: 40, minibatch: 0, target: Target::Return },
+            critic: Critic { learning_rate: 1e-3, passes: 40, minibatch: 0, target: Target::Return, normalize: true },
             run: Run { checkpoint_every: 10 },
         };
         if name == "paper" {
@@ -317,6 +319,7 @@ impl Config {
         self.algo.cost_estimate = CostEstimate::Episodes;
         self.algo.margin = 0.0;
         self.critic.passes = 80;
+        self.critic.normalize = false;
     }
 
     /// Changes one value: `algo.kappa=10`, `net.hidden=[128,128]`, `env.level=2`.

@@ -1,17 +1,56 @@
 //! A critic per signal: V(s) fitted to the discounted sum of what follows.
+//!
+//! Adam moves every weight by about its learning rate, whatever the targets' unit is: returns in the hundreds would be
+//! out of reach for many updates. So a critic may learn (target - mean) / deviation, with running statistics of the
+//! targets, and V(s) = mean + deviation net(s). When the statistics move, the output layer is corrected so that V stays
+//! the same function (van Hasselt et al., NIPS 2016).
 
+use crate::advantage::moments;
 use crate::config::{Critic as Settings, Net};
 use crate::policy::{network, norm};
 use p3o_nn::{Adam, Mlp, PassMemory, Tiles};
 use rand::{Rng, RngExt};
 use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
 
 /// The value of one signal.
 pub struct Critic {
-    /// From observation to value.
+    /// From observation to value in the unit of `scale`.
     pub net: Mlp<f32>,
     /// Its optimiser.
     pub adam: Adam<f32>,
+    /// The unit of the network's output.
+    pub scale: TargetScale,
+}
+
+/// Running mean and deviation of a critic's targets; zero and one as long as nothing was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TargetScale {
+    /// The running mean.
+    pub mean: f64,
+    /// The running deviation.
+    pub deviation: f64,
+    seen: bool,
+}
+
+/// Share of the old statistics that an update keeps.
+const KEPT: f64 = 0.9;
+/// Targets that hardly vary are not blown up.
+const LEAST_DEVIATION: f64 = 1e-3;
+
+impl TargetScale {
+    const PLAIN: TargetScale = TargetScale { mean: 0.0, deviation: 1.0, seen: false };
+
+    /// With one more batch taken in; the first one alone decides.
+    fn after(self, targets: &[f32]) -> TargetScale {
+        let (mean, deviation) = moments(targets);
+        let kept = if self.seen { KEPT } else { 0.0 };
+        TargetScale {
+            mean: kept * self.mean + (1.0 - kept) * mean,
+            deviation: (kept * self.deviation + (1.0 - kept) * deviation).max(LEAST_DEVIATION),
+            seen: true,
+        }
+    }
 }
 
 /// Memory for fitting a critic.
@@ -26,7 +65,7 @@ impl Critic {
     /// A fresh critic.
     pub fn new(net: &Net, obs_dim: usize, learning_rate: f64, rng: &mut ChaCha8Rng) -> Self {
         let mlp = network(net, obs_dim, 1, 1.0, rng);
-        Critic { adam: Adam::new(mlp.params().len(), learning_rate), net: mlp }
+        Critic { adam: Adam::new(mlp.params().len(), learning_rate), net: mlp, scale: TargetScale::PLAIN }
     }
 
     /// Memory for batches of up to `chunks` parts.
@@ -42,6 +81,27 @@ impl Critic {
     /// Values of a whole batch.
     pub fn evaluate(&self, memory: &mut CriticMemory, x: &Tiles<f32>, out: &mut [f32]) {
         self.net.evaluate(&mut memory.net, x, out);
+        if self.scale.seen {
+            let (mean, deviation) = (self.scale.mean as f32, self.scale.deviation as f32);
+            out.iter_mut().for_each(|v| *v = deviation.mul_add(*v, mean));
+        }
+    }
+
+    /// Takes in the targets' statistics; V stays the same function, unless it has learnt nothing yet.
+    fn rescale(&mut self, targets: &[f32]) {
+        let (old, new) = (self.scale, self.scale.after(targets));
+        self.scale = new;
+        if !old.seen {
+            return;
+        }
+        let head = self.net.depth() - 1;
+        let (mut weights, mut bias) = self.net.layer(head);
+        let ratio = old.deviation / new.deviation;
+        weights.iter_mut().for_each(|w| *w = (f64::from(*w) * ratio) as f32);
+        bias[0] = (f64::from(bias[0]) * ratio + (old.mean - new.mean) / new.deviation) as f32;
+        let mut params = self.net.params().to_vec();
+        self.net.pack(&mut params, head, &weights, &bias);
+        self.net.set_params(&params);
     }
 
     /// Minimises mean (V(s) - target)^2 over the batch (Algorithm 1, lines 6 and 7); `rows` is the batch row-major, for
@@ -55,6 +115,9 @@ impl Critic {
         targets: &[f32],
         rng: &mut ChaCha8Rng,
     ) -> f64 {
+        if settings.normalize {
+            self.rescale(targets);
+        }
         let mut first = 0.0;
         for pass in 0..settings.passes {
             let loss = if settings.minibatch == 0 {
@@ -89,20 +152,21 @@ impl Critic {
         loss / targets.len() as f64
     }
 
-    /// One gradient step; returns the loss before it.
+    /// One gradient step; returns the loss before it, in the targets' unit.
     fn descend(&mut self, memory: &mut CriticMemory, x: &Tiles<f32>, target: impl Fn(usize) -> f32 + Sync) -> f64 {
         let sums = &mut memory.sums[..x.chunks()];
         sums.fill(0.0);
         let share = 2.0 / x.rows() as f32;
+        let (mean, unit) = (self.scale.mean as f32, (1.0 / self.scale.deviation) as f32);
         self.net.pass(&mut memory.net, x, sums, |sum, first, values, d| {
             for (i, (v, d)) in values.iter().zip(d).enumerate() {
-                let error = v - target(first + i);
+                let error = v - (target(first + i) - mean) * unit;
                 *sum += f64::from(error * error);
                 *d = share * error;
             }
         });
         self.net.step(&mut self.adam, memory.net.gradient());
-        sums.iter().sum::<f64>() / x.rows() as f64
+        sums.iter().sum::<f64>() / x.rows() as f64 * self.scale.deviation.powi(2)
     }
 
     /// Whether every parameter is finite.

@@ -2,6 +2,7 @@
 
 mod advantages;
 mod configuration;
+mod critics;
 mod damage;
 mod episode_ends;
 mod gates;

@@ -42,6 +42,7 @@ const SMALL: &[&str] = &[
     "critic.passes=3",
     "critic.minibatch=0",
     "critic.target=return",
+    "critic.normalize=true",
     "run.checkpoint_every=2",
 ];
 
