@@ -19,8 +19,11 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
-use crate::physics::ant::{self, ACTIONS, AntState, POSITIONS, SUBSTEP, SUBSTEPS, VELOCITIES};
-use crate::{ActionSpace, CostSpec, Env, EnvSpec, Outcome, RestoreError, snapshot};
+use crate::layout::Rect;
+use crate::physics::ant::{
+    self, ACTIONS, AntState, LIMB_RADIUS, POSITIONS, SUBSTEP, SUBSTEPS, TORSO_RADIUS, VELOCITIES,
+};
+use crate::{ActionSpace, CostSpec, Env, EnvSpec, Form, Outcome, RestoreError, Role, Scene, snapshot};
 
 const NAME: &str = "AntCircle";
 const HORIZON: usize = 1000;
@@ -102,6 +105,10 @@ impl AntCircle {
         self.state.place
     }
 
+    fn outside(&self, x: f64) -> bool {
+        if self.one_sided { x > BAND } else { x.abs() > BAND }
+    }
+
     fn observe(&self, obs: &mut [f32]) {
         let AntState { qpos, qvel } = &self.state.ant;
         let (motion, zeros) = obs.split_at_mut(MOTION);
@@ -147,12 +154,11 @@ impl Env for AntCircle {
         let [vx, vy] = [(x - state.place[0]) / SECONDS, (y - state.place[1]) / SECONDS];
         let off_circle = ((x * x + y * y).sqrt() - RADIUS).abs();
         let reward = (x * vy - y * vx) / (1.0 + off_circle);
-        let outside = if self.one_sided { x > BAND } else { x.abs() > BAND };
-        costs[0] = f32::from(u8::from(outside));
         state.place = [x, y];
         state.steps += 1;
         let terminated = !state.ant.is_finite() || !HEIGHTS.contains(&state.ant.qpos[2]);
         let truncated = !terminated && state.steps >= HORIZON as u64;
+        costs[0] = f32::from(u8::from(self.outside(x)));
         self.observe(obs);
         Outcome { reward: reward as f32, terminated, truncated }
     }
@@ -164,5 +170,24 @@ impl Env for AntCircle {
     fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
         self.state = snapshot::open(NAME, bytes)?;
         Ok(())
+    }
+
+    fn draw(&self, scene: &mut Scene) {
+        let State { ant, place: [at, _], steps } = &self.state;
+        scene.bounds = Rect::square(RADIUS + 2.0);
+        scene.close_up = Some(1.5);
+        scene.add(Role::Track, Form::Ring { centre: [0.0; 2], radius: RADIUS });
+        for x in if self.one_sided { &[BAND][..] } else { &[-BAND, BAND] } {
+            scene.upright(Role::Limit, *x).alarm = *steps > 0 && self.outside(*at) && at.signum() == x.signum();
+        }
+        let torso = [ant.qpos[0], ant.qpos[1]];
+        for leg in ant.joints() {
+            let [hip, knee, foot] = leg.map(|[x, y, _]| [x, y]);
+            for ends in [[torso, hip], [hip, knee], [knee, foot]] {
+                scene.add(Role::Limb, Form::Line { ends, radius: LIMB_RADIUS });
+            }
+        }
+        scene.disc(Role::Agent, torso, TORSO_RADIUS);
+        scene.agents.push(torso);
     }
 }

@@ -6,10 +6,11 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::layout::Layout;
+use crate::layout::{Layout, Rect};
 use crate::lidar::{self, BINS, Sighting};
+use crate::physics::contact::PILLAR_RADIUS;
 use crate::physics::point::{self, PointState, Reading};
-use crate::{ActionSpace, CostSpec, EnvSpec, Outcome, RestoreError, snapshot, vase};
+use crate::{ActionSpace, CostSpec, EnvSpec, Form, Outcome, RestoreError, Role, Scene, snapshot, vase};
 
 const HORIZON: usize = 1000;
 const GOAL_RADIUS: f64 = 0.3;
@@ -94,7 +95,7 @@ impl Rules {
 
 /// What there is to see in a world at this moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Scene<'a> {
+pub struct ArenaView<'a> {
     /// The robot: x, y and heading in radians.
     pub robot: [f64; 3],
     /// Centre of the goal, a disc of radius 0.3.
@@ -162,9 +163,9 @@ impl Arena {
         &self.spec
     }
 
-    pub fn scene(&self) -> Scene<'_> {
+    pub fn view(&self) -> ArenaView<'_> {
         let State { robot, objects, firing, .. } = &self.state;
-        Scene {
+        ArenaView {
             robot: [robot.x, robot.y, robot.theta],
             goal: objects[0],
             hazards: &objects[self.hazards.clone()],
@@ -172,6 +173,40 @@ impl Arena {
             vases: &objects[self.vases.clone()],
             firing,
         }
+    }
+
+    pub fn draw(&self, scene: &mut Scene) {
+        let ArenaView { robot: [x, y, theta], goal, hazards, pillars, vases, .. } = self.view();
+        let extents = self.rules.layout.objects.iter().flat_map(|placement| placement.areas).map(|area| area.max[0]);
+        scene.bounds = Rect::square(extents.fold(0.0, f64::max) + 0.1);
+        let robot = [x, y];
+        // The cost of a contact does not tell its place: the nearest obstacle is taken.
+        let nearest = |places: &[[f64; 2]]| places.iter().map(|p| distance(robot, *p)).fold(f64::INFINITY, f64::min);
+        let touched = |fires: bool, place: [f64; 2], all: &[[f64; 2]]| fires && distance(robot, place) == nearest(all);
+
+        scene.disc(Role::Goal, goal, GOAL_RADIUS);
+        for &place in hazards {
+            let crossed = self.fires(Obstacle::Hazard) && distance(robot, place) <= HAZARD_RADIUS;
+            scene.disc(Role::Hazard, place, HAZARD_RADIUS).alarm = crossed;
+        }
+        for &place in vases {
+            let form = Form::Block { centre: place, half: [vase::HALF; 2], angle: 0.0 };
+            scene.add(Role::Vase, form).alarm = touched(self.fires(Obstacle::Vase), place, vases);
+        }
+        for &place in pillars {
+            let alarm = touched(self.fires(Obstacle::Pillar), place, pillars);
+            scene.disc(Role::Pillar, place, PILLAR_RADIUS).alarm = alarm;
+        }
+        let ahead = [point::ARROW_AHEAD * libm::cos(theta), point::ARROW_AHEAD * libm::sin(theta)];
+        let arrow = Form::Block { centre: [x + ahead[0], y + ahead[1]], half: [point::ARROW_HALF; 2], angle: theta };
+        scene.disc(Role::Agent, robot, point::RADIUS);
+        scene.add(Role::Agent, arrow);
+        scene.agents.push(robot);
+    }
+
+    /// Whether the last step gave a cost for obstacles of this kind.
+    fn fires(&self, which: Obstacle) -> bool {
+        self.rules.costs.iter().zip(&self.state.firing).any(|((obstacle, _), fires)| *fires && *obstacle == which)
     }
 
     pub fn reset(&mut self, seed: u64, obs: &mut [f32]) {

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Scene;
+
 /// What an action is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ActionSpace {
@@ -78,6 +80,11 @@ pub trait Env: Send {
 
     /// Continues from a snapshot of the same kind of world, bit for bit.
     fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError>;
+
+    /// Adds what there is to see from above to an empty scene. A world that does not has no picture.
+    fn draw(&self, scene: &mut Scene) {
+        let _ = scene;
+    }
 }
 
 /// A snapshot that does not belong to this world.

@@ -5,7 +5,7 @@
 //! all agents reads the slices by [`MultiAgentEnv::spec`] agent by agent, while a central critic reads them whole.
 //! [`Joint`] lets a learner that knows nothing of agents choose for all of them at once.
 
-use crate::{ActionSpace, Env, EnvSpec, Outcome, RestoreError};
+use crate::{ActionSpace, Env, EnvSpec, Outcome, RestoreError, Scene};
 
 /// A world of several agents that share its reward and its costs.
 pub trait MultiAgentEnv: Send {
@@ -26,6 +26,11 @@ pub trait MultiAgentEnv: Send {
 
     /// Continues from a snapshot of the same kind of world, bit for bit.
     fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError>;
+
+    /// Adds what there is to see from above to an empty scene. A world that does not has no picture.
+    fn draw(&self, scene: &mut Scene) {
+        let _ = scene;
+    }
 }
 
 /// All agents as one: its observation is theirs in a row, its action decides for all.
@@ -106,5 +111,9 @@ impl<E: MultiAgentEnv> Env for Joint<E> {
 
     fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
         self.world.restore(bytes)
+    }
+
+    fn draw(&self, scene: &mut Scene) {
+        self.world.draw(scene);
     }
 }

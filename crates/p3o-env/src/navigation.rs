@@ -4,9 +4,9 @@
 //! only a policy that has learnt to drive meets them. The paper does not publish its layout; this one reproduces what it
 //! says about both. Observation: 12 sensor numbers as in PointGoal, then lidars of 16 bins for goal, hazards and pillars.
 
-use crate::arena::{Arena, Obstacle, Rules, Scene, keepout};
+use crate::arena::{Arena, ArenaView, Obstacle, Rules, keepout};
 use crate::layout::{Layout, Placement, Rect};
-use crate::{Env, EnvSpec, Outcome, RestoreError};
+use crate::{Env, EnvSpec, Outcome, RestoreError, Scene};
 
 const OUTER: f64 = 2.2;
 const INNER: f64 = 1.2;
@@ -62,8 +62,8 @@ impl Navigation {
     }
 
     /// What there is to see now.
-    pub fn scene(&self) -> Scene<'_> {
-        self.arena.scene()
+    pub fn view(&self) -> ArenaView<'_> {
+        self.arena.view()
     }
 }
 
@@ -86,5 +86,9 @@ impl Env for Navigation {
 
     fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
         self.arena.restore(bytes)
+    }
+
+    fn draw(&self, scene: &mut Scene) {
+        self.arena.draw(scene);
     }
 }

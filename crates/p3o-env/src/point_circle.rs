@@ -22,8 +22,9 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::layout::Rect;
 use crate::physics::rllab_point::RllabPoint;
-use crate::{ActionSpace, CircleStart, CostSpec, Env, EnvSpec, Outcome, RestoreError, snapshot};
+use crate::{ActionSpace, CircleStart, CostSpec, Env, EnvSpec, Form, Outcome, RestoreError, Role, Scene, snapshot};
 
 const HORIZON: usize = 65;
 const RADIUS: f64 = 15.0;
@@ -133,5 +134,15 @@ impl Env for PointCircle {
     fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
         self.state = snapshot::open(&self.kind(), bytes)?;
         Ok(())
+    }
+
+    fn draw(&self, scene: &mut Scene) {
+        let State { robot, steps } = &self.state;
+        scene.bounds = Rect::square(RADIUS + 2.0);
+        scene.add(Role::Track, Form::Ring { centre: [0.0; 2], radius: RADIUS });
+        for side in [-1.0, 1.0] {
+            scene.upright(Role::Limit, side * X_LIMIT).alarm = *steps > 0 && side * robot.x > X_LIMIT;
+        }
+        robot.show(scene);
     }
 }

@@ -21,8 +21,9 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::layout::Rect;
 use crate::physics::rllab_point::{HEIGHT, INERTIA_ACROSS, INERTIA_ALONG, MASS, MASS_AHEAD, RllabPoint};
-use crate::{ActionSpace, CostSpec, Env, EnvSpec, Outcome, RestoreError, snapshot};
+use crate::{ActionSpace, CostSpec, Env, EnvSpec, Outcome, RestoreError, Role, Scene, snapshot};
 
 /// Bins of each sensor.
 pub const BINS: usize = 10;
@@ -35,6 +36,8 @@ const BOMB_LIMIT: f64 = 0.5;
 const WALL: f64 = 7.0;
 const SPACING: f64 = 2.0;
 const CATCH_DISTANCE: f64 = 1.0;
+/// Of an item in a picture; the world itself knows only places.
+const ITEM_RADIUS: f64 = 0.35;
 
 /// Which observation the world writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -246,5 +249,18 @@ impl Env for PointGather {
         }
         self.state = state;
         Ok(())
+    }
+
+    fn draw(&self, scene: &mut Scene) {
+        let State { robot, items, .. } = &self.state;
+        scene.bounds = Rect::square(WALL + 1.0);
+        let corners = [[-WALL, -WALL], [WALL, -WALL], [WALL, WALL], [-WALL, WALL]];
+        for i in 0..4 {
+            scene.line(Role::Wall, corners[i], corners[(i + 1) % 4]);
+        }
+        for Item { at, bomb } in items {
+            scene.disc(if *bomb { Role::Bomb } else { Role::Apple }, *at, ITEM_RADIUS);
+        }
+        robot.show(scene);
     }
 }

@@ -9,9 +9,9 @@
 //! Reward: how much the goal came nearer, plus a bonus on reaching it. Observation: accelerometer, velocimeter, gyro,
 //! magnetometer (12 numbers), then lidars of 16 bins for goal, hazards and vases.
 
-use crate::arena::{Arena, Obstacle, Rules, Scene, keepout};
+use crate::arena::{Arena, ArenaView, Obstacle, Rules, keepout};
 use crate::layout::{Layout, Placement, Rect};
-use crate::{Env, EnvSpec, Outcome, RestoreError};
+use crate::{Env, EnvSpec, Outcome, RestoreError, Scene};
 
 /// How crowded the arena is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -105,8 +105,8 @@ impl PointGoal {
     }
 
     /// What there is to see now.
-    pub fn scene(&self) -> Scene<'_> {
-        self.arena.scene()
+    pub fn view(&self) -> ArenaView<'_> {
+        self.arena.view()
     }
 }
 
@@ -129,5 +129,9 @@ impl Env for PointGoal {
 
     fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
         self.arena.restore(bytes)
+    }
+
+    fn draw(&self, scene: &mut Scene) {
+        self.arena.draw(scene);
     }
 }

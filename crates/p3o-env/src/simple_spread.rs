@@ -16,13 +16,16 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::physics::particles::{MAX_PARTICLES, Order, Particles, distance};
-use crate::{ActionSpace, CostSpec, EnvSpec, MultiAgentEnv, Outcome, RestoreError, snapshot};
+use crate::layout::Rect;
+use crate::physics::particles::{CONTACT_DISTANCE, MAX_PARTICLES, Order, Particles, distance};
+use crate::{ActionSpace, CostSpec, EnvSpec, MultiAgentEnv, Outcome, RestoreError, Role, Scene, snapshot};
 
 const HORIZON: usize = 25;
 const COLLISION_LIMIT: f64 = 0.5;
 const CHOICES: usize = 5;
 const PUSH: f64 = 5.0;
+/// Of a landmark, which is a place to be and nothing to touch.
+const LANDMARK_RADIUS: f64 = 0.05;
 
 /// Whose rules of motion hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -215,5 +218,25 @@ impl MultiAgentEnv for SimpleSpread {
         }
         self.state = state;
         Ok(())
+    }
+
+    fn draw(&self, scene: &mut Scene) {
+        let State { agents: Particles { positions, .. }, landmarks, steps } = &self.state;
+        scene.bounds = Rect::square(1.4);
+        // Whose landmark is whose matters to the paper's reward alone.
+        if self.reward == SpreadReward::Matched {
+            for (from, to) in positions.iter().zip(landmarks) {
+                scene.line(Role::Landmark, *from, *to);
+            }
+        }
+        for (i, &here) in positions.iter().enumerate() {
+            let others = positions.iter().enumerate().filter(|(j, _)| *j != i);
+            let collides = others.into_iter().any(|(_, p)| distance(here, *p) < CONTACT_DISTANCE);
+            scene.disc(Role::Agent, here, CONTACT_DISTANCE / 2.0).alarm = *steps > 0 && collides;
+        }
+        for &place in landmarks {
+            scene.disc(Role::Landmark, place, LANDMARK_RADIUS);
+        }
+        scene.agents.clone_from(positions);
     }
 }

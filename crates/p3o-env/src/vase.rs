@@ -6,7 +6,7 @@
 use crate::physics::point::{ARROW_AHEAD, ARROW_HALF, RADIUS};
 
 /// Half the side of a vase.
-const HALF: f64 = 0.1;
+pub(crate) const HALF: f64 = 0.1;
 /// Farther than the two outer radii, hypot(0.1, 0.1) and hypot(0.15, 0.05), no contact is possible.
 const REACH: f64 = 0.1415 + 0.1582;
 /// Left between robot and vase after a push, so that rounding cannot leave them overlapping.

@@ -36,7 +36,7 @@ fn times(a: [f64; 4], b: [f64; 4]) -> [f64; 4] {
 
 /// One body: pose, Jacobians by column (of the origin and of the angular velocity), velocity and bias accelerations.
 #[derive(Clone, Copy)]
-struct Body {
+pub struct Body {
     q: [f64; 4],
     p: Vec3,
     jp: [Vec3; 14],
@@ -74,6 +74,11 @@ impl Body {
         self
     }
 
+    /// Both ends of the capsule in the world.
+    pub fn ends(&self) -> [Vec3; 2] {
+        [self.p, add(self.p, 1.0, rotate(self.q, self.end))]
+    }
+
     /// Mass, and inertia along and across the axis.
     fn inertia(&self) -> [f64; 3] {
         let (r, l) = (self.radius, dot(&self.end, &self.end).sqrt() / 2.0);
@@ -84,7 +89,7 @@ impl Body {
     }
 }
 
-fn bodies(state: &AntState) -> Vec<Body> {
+pub fn bodies(state: &AntState) -> Vec<Body> {
     let AntState { qpos, qvel } = state;
     let q = [qpos[3], qpos[4], qpos[5], qpos[6]];
     let q = q.map(|v| v / dot(&q, &q).sqrt());

@@ -65,12 +65,12 @@ fn a_reached_goal_moves_and_the_reward_does_not_jump() {
 
 /// Drives one step towards the goal and checks reward, distance and new goal; whether the goal was reached.
 fn check_one_step(world: &mut dyn Visible) -> bool {
-    let before = world.scene();
+    let before = world.view();
     let (goal, [x, y, _]) = (before.goal, before.robot);
     let start = distance([x, y], goal);
     let action = towards_goal(&before);
     let reward = f64::from(step(&mut *world, action).outcome.reward);
-    let after = world.scene();
+    let after = world.view();
     let robot = [after.robot[0], after.robot[1]];
     let approach = start - distance(robot, goal);
     assert!(approach.abs() < 0.035, "the robot drives at most 1.5 m/s");
@@ -94,10 +94,10 @@ fn without_bonus_the_reward_is_the_approach_alone() {
     for seed in 0..4 {
         reset(&mut world, seed);
         for _ in 0..1000 {
-            let goal = world.scene().goal;
-            let action = towards_goal(&world.scene());
+            let goal = world.view().goal;
+            let action = towards_goal(&world.view());
             assert!(step(&mut world, action).outcome.reward.abs() < 0.035);
-            goals += usize::from(world.scene().goal != goal);
+            goals += usize::from(world.view().goal != goal);
         }
     }
     assert!(goals > 4, "{goals}");
@@ -108,7 +108,7 @@ fn the_first_observation_is_a_robot_at_rest() {
     for mut world in all_worlds() {
         let obs = reset(&mut *world, 5);
         assert_eq!(obs[..9], [0.0, 0.0, 9.81, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
-        let theta = world.scene().robot[2];
+        let theta = world.view().robot[2];
         assert!((obs[9] + 0.5 * theta.sin() as f32).abs() < 1e-6);
         assert!((obs[10] + 0.5 * theta.cos() as f32).abs() < 1e-6);
         assert!(obs[12..].iter().all(|value| (0.0..=1.0).contains(value)));
@@ -119,7 +119,7 @@ fn the_first_observation_is_a_robot_at_rest() {
 fn lidars_come_in_the_order_goal_hazards_then_the_rest() {
     for mut world in all_worlds() {
         let obs = reset(&mut *world, 8);
-        let scene = world.scene();
+        let scene = world.view();
         let [x, y, _] = scene.robot;
         let groups = [&[scene.goal][..], scene.hazards, scene.pillars, scene.vases];
         let seen = groups.into_iter().filter(|group| !group.is_empty());
@@ -164,13 +164,13 @@ fn the_scene_tells_which_costs_fire() {
         for seed in 0..10 {
             reset(&mut *world, seed);
             for _ in 0..500 {
-                let action = towards_goal(&world.scene());
+                let action = towards_goal(&world.view());
                 let costs = step(&mut *world, action).costs;
-                let expected: Vec<f32> = world.scene().firing.iter().map(|fires| f32::from(u8::from(*fires))).collect();
+                let expected: Vec<f32> = world.view().firing.iter().map(|fires| f32::from(u8::from(*fires))).collect();
                 assert_eq!(costs, expected);
                 fired += usize::from(costs.contains(&1.0));
-                let [x, y, _] = world.scene().robot;
-                let on_hazard = world.scene().hazards.iter().any(|h| distance(*h, [x, y]) <= 0.2);
+                let [x, y, _] = world.view().robot;
+                let on_hazard = world.view().hazards.iter().any(|h| distance(*h, [x, y]) <= 0.2);
                 assert_eq!(on_hazard, costs.first() == Some(&1.0));
             }
         }

@@ -11,7 +11,7 @@ const VASE: f64 = 0.15;
 
 /// All places in a scene with their keepouts.
 pub fn places(world: &dyn Visible) -> Vec<([f64; 2], f64)> {
-    let scene = world.scene();
+    let scene = world.view();
     let [x, y, _] = scene.robot;
     let mut all = vec![([x, y], ROBOT), (scene.goal, GOAL)];
     for (group, keepout) in [(scene.hazards, HAZARD), (scene.pillars, PILLAR), (scene.vases, VASE)] {
@@ -44,7 +44,7 @@ fn no_episode_starts_with_a_cost() {
     for mut world in all_worlds() {
         for seed in 0..10_000 {
             reset(&mut *world, seed);
-            assert!(world.scene().firing.iter().all(|fires| !fires));
+            assert!(world.view().firing.iter().all(|fires| !fires));
             // From rest the robot moves less than a millimetre in one step.
             let first = step(&mut *world, [1.0, 1.0]);
             assert!(first.costs.iter().all(|cost| *cost == 0.0), "{} seed {seed}", world.spec().name);
@@ -55,7 +55,7 @@ fn no_episode_starts_with_a_cost() {
 #[test]
 fn objects_stay_in_their_areas() {
     for mut world in all_worlds() {
-        let level_extents = match world.scene().hazards.len() + world.scene().pillars.len() {
+        let level_extents = match world.view().hazards.len() + world.view().pillars.len() {
             0 => 1.0,
             8 => 1.5,
             10 => 2.0,
@@ -66,7 +66,7 @@ fn objects_stay_in_their_areas() {
         let mut farthest: f64 = 0.0;
         for seed in 0..2000 {
             reset(&mut *world, seed);
-            let scene = world.scene();
+            let scene = world.view();
             for (place, keepout) in places(&*world) {
                 assert!(reach(place) <= level_extents - keepout);
             }
@@ -89,7 +89,7 @@ fn the_ring_of_pillars_is_uniform() {
     let (mut above, mut all) = (0.0, 0.0);
     for seed in 0..2000 {
         reset(&mut world, seed);
-        let pillars = world.scene().pillars;
+        let pillars = world.view().pillars;
         above += pillars.iter().filter(|p| p[1] >= 1.5).count() as f64;
         all += pillars.len() as f64;
     }

@@ -13,14 +13,14 @@ fn a_world_continues_where_it_was() {
         reset(&mut *world, 21);
         // Long enough to reach goals, so that the world's own random stream has moved on.
         for _ in 0..700 {
-            let action = towards_goal(&world.scene());
+            let action = towards_goal(&world.view());
             step(&mut *world, action);
         }
         let bytes = world.snapshot();
         copy.restore(&bytes).expect("the same kind of world");
         assert_eq!(copy.snapshot(), bytes);
         for _ in 0..300 {
-            let action = towards_goal(&world.scene());
+            let action = towards_goal(&world.view());
             let (a, b) = (step(&mut *world, action), step(&mut *copy, action));
             assert_eq!((bits(&a.obs), a.costs, a.outcome), (bits(&b.obs), b.costs, b.outcome));
         }

@@ -29,7 +29,7 @@ fn greedy_policy(world: &mut dyn Visible, episodes: u64) -> (Vec<f64>, f64) {
     for seed in 0..episodes {
         reset(&mut *world, seed);
         for _ in 0..1000 {
-            let action = towards_goal(&world.scene());
+            let action = towards_goal(&world.view());
             let result = step(&mut *world, action);
             ret += f64::from(result.outcome.reward) / episodes as f64;
             for (sum, cost) in costs.iter_mut().zip(&result.costs) {

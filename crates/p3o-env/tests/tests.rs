@@ -11,6 +11,7 @@ mod lanes;
 mod layouts;
 mod original_engine;
 mod robot;
+mod scenes;
 mod snapshots;
 mod spread;
 mod statistics;

@@ -1,24 +1,24 @@
 //! What several promises need: drivers, and a loop that runs them.
 
-use p3o_env::{Env, GoalLevel, Navigation, Outcome, PointGoal, Scene};
+use p3o_env::{ArenaView, Env, GoalLevel, Navigation, Outcome, PointGoal};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
 /// A world whose inside can be looked at.
 pub trait Visible: Env {
-    fn scene(&self) -> Scene<'_>;
+    fn view(&self) -> ArenaView<'_>;
 }
 
 impl Visible for PointGoal {
-    fn scene(&self) -> Scene<'_> {
-        PointGoal::scene(self)
+    fn view(&self) -> ArenaView<'_> {
+        PointGoal::view(self)
     }
 }
 
 impl Visible for Navigation {
-    fn scene(&self) -> Scene<'_> {
-        Navigation::scene(self)
+    fn view(&self) -> ArenaView<'_> {
+        Navigation::view(self)
     }
 }
 
@@ -49,12 +49,12 @@ impl Noise {
 }
 
 /// Turns towards the goal and drives when it lies ahead.
-pub fn towards_goal(scene: &Scene<'_>) -> [f32; 2] {
+pub fn towards_goal(scene: &ArenaView<'_>) -> [f32; 2] {
     towards(scene, scene.goal)
 }
 
 /// Turns towards `target` and drives when it lies ahead.
-pub fn towards(scene: &Scene<'_>, target: [f64; 2]) -> [f32; 2] {
+pub fn towards(scene: &ArenaView<'_>, target: [f64; 2]) -> [f32; 2] {
     let [x, y, theta] = scene.robot;
     let (dx, dy) = (target[0] - x, target[1] - y);
     let (ahead, left) = (theta.cos() * dx + theta.sin() * dy, theta.cos() * dy - theta.sin() * dx);

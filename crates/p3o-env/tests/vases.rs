@@ -33,10 +33,10 @@ fn a_vase_is_pushed_and_never_overlaps() {
         for seed in 0..5 {
             reset(&mut world, seed);
             for _ in 0..400 {
-                let before = world.scene().vases.to_vec();
-                let action = towards(&world.scene(), before[0]);
+                let before = world.view().vases.to_vec();
+                let action = towards(&world.view(), before[0]);
                 let result = step(&mut world, action);
-                let scene = world.scene();
+                let scene = world.view();
                 assert!(scene.vases.iter().all(|vase| !overlaps(scene.robot, *vase)));
                 let moved = scene.vases != before;
                 pushed += usize::from(moved);
@@ -55,11 +55,11 @@ fn the_robot_does_not_feel_a_vase() {
     let mut world = PointGoal::new(GoalLevel::One);
     reset(&mut world, 0);
     let mut free = p3o_env::physics::point::PointState::default();
-    [free.x, free.y, free.theta] = world.scene().robot;
+    [free.x, free.y, free.theta] = world.view().robot;
     for _ in 0..400 {
-        let action = towards(&world.scene(), world.scene().vases[0]);
+        let action = towards(&world.view(), world.view().vases[0]);
         step(&mut world, action);
         p3o_env::physics::point::step(&mut free, action.map(f64::from), &[]);
-        assert_eq!(world.scene().robot, [free.x, free.y, free.theta]);
+        assert_eq!(world.view().robot, [free.x, free.y, free.theta]);
     }
 }

@@ -10,8 +10,14 @@
 use rand::{Rng, RngExt};
 use serde::{Deserialize, Serialize};
 
+use crate::{Form, Role, Scene};
+
 /// How far one step may turn, in radians.
 pub const MAX_TURN: f64 = 0.25;
+/// Radius of the sphere.
+const RADIUS: f64 = 0.5;
+/// Half the sides of the arrow, seen from above.
+const ARROW_HALF: [f64; 2] = [0.5, 0.1];
 /// Mass of the sphere, radius 0.5 at density 100.
 const SPHERE: f64 = 100.0 * 4.0 / 3.0 * std::f64::consts::PI * 0.125;
 /// Mass of the arrow, a box of half-sides 0.5, 0.1 and 0.1 at density 100.
@@ -73,6 +79,15 @@ impl RllabPoint {
     pub fn centre_of_mass(&self) -> [f64; 2] {
         let [cos, sin] = self.heading();
         [self.x + MASS_AHEAD * cos, self.y + MASS_AHEAD * sin]
+    }
+
+    /// Adds sphere and arrow to a scene.
+    pub fn show(&self, scene: &mut Scene) {
+        let [cos, sin] = self.heading();
+        let centre = [self.x + ARROW_AHEAD * cos, self.y + ARROW_AHEAD * sin];
+        scene.add(Role::Agent, Form::Block { centre, half: ARROW_HALF, angle: self.theta });
+        scene.disc(Role::Agent, [self.x, self.y], RADIUS);
+        scene.agents.push([self.x, self.y]);
     }
 
     /// Whether the pose consists of numbers.

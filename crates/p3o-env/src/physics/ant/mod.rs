@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use arrow::Dofs;
 use constraints::{Constraints, Ground};
-use model::{ANKLE_SIGNS, HIP_ACTIONS, LEGS};
-pub use model::{GEAR, SUBSTEP, SUBSTEPS};
+use model::{ANKLE_SIGNS, HIP_ACTIONS};
+pub use model::{GEAR, LEGS, LIMB_RADIUS, SUBSTEP, SUBSTEPS, TORSO_RADIUS};
 use space::{add, dot, scale};
 
 /// Numbers in a position: place, orientation as a quaternion (w, x, y, z), and hip and ankle of each leg.
@@ -65,6 +65,13 @@ impl AntState {
             qpos[i + 1] += seconds * v[i];
         }
         qpos
+    }
+
+    /// Where hip, knee and foot of each leg are in the world.
+    pub fn joints(&self) -> [[[f64; 3]; 3]; LEGS] {
+        let axes = space::world_axes(space::normalized(self.orientation()));
+        let in_world = |v: [f64; 3]| std::array::from_fn(|i| self.qpos[i] + dot(axes[i], v));
+        dynamics::legs(&self.angles()).map(|leg| [leg.hip, leg.knee, leg.foot].map(in_world))
     }
 
     /// Mechanical energy: of motion, and of height above the ground.

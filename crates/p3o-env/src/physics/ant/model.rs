@@ -15,7 +15,8 @@ pub(super) const ARMATURE: f64 = 1.0;
 /// Torque against each hinge's rate.
 pub(super) const DAMPING: f64 = 1.0;
 
-pub(super) const LEGS: usize = 4;
+/// How many legs the Ant has.
+pub const LEGS: usize = 4;
 /// Horizontal directions of the legs; hips and knees lie on them when the hips are at 0.
 pub(super) const DIRECTIONS: [[f64; 2]; LEGS] = [
     [FRAC_1_SQRT_2, FRAC_1_SQRT_2],
@@ -29,8 +30,10 @@ pub(super) const ANKLE_SIGNS: [f64; LEGS] = [1.0, -1.0, -1.0, 1.0];
 pub(super) const HIP_ACTIONS: [usize; LEGS] = [2, 4, 6, 0];
 
 const DENSITY: f64 = 5.0;
-pub(super) const TORSO_RADIUS: f64 = 0.25;
-pub(super) const LIMB_RADIUS: f64 = 0.08;
+/// Radius of the torso's sphere.
+pub const TORSO_RADIUS: f64 = 0.25;
+/// Radius of every capsule of a leg.
+pub const LIMB_RADIUS: f64 = 0.08;
 /// Length of the two inner capsules of a leg; the outer one is twice as long.
 pub(super) const LENGTH: f64 = 0.2 * SQRT_2;
 
