@@ -21,6 +21,8 @@ pub enum Command {
     Resume(ResumeArgs),
     /// Play episodes with a trained policy and say how safe it is.
     Evaluate(EvaluateArgs),
+    /// Draw episodes of a trained policy from above, with their costs against the limits.
+    Render(RenderArgs),
     /// Show the tasks with their costs and options, the algorithms, the presets, and the runs in ./runs.
     List,
     /// Measure the speed of this machine: environments, rollouts, training, and the share of its peak.
@@ -98,6 +100,34 @@ pub struct EvaluateArgs {
     /// Threads to use; the results do not depend on it [default: all cores].
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
+}
+
+/// Arguments of `render`.
+#[derive(Args)]
+pub struct RenderArgs {
+    /// The run's folder.
+    pub run: PathBuf,
+    /// agent.gif: an animation; agent.png: one picture with the whole way; frames/: a folder of numbered PNGs.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// Episodes to show.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub episodes: u32,
+    /// Decides every random number; the episodes are those that `evaluate` plays with it.
+    #[arg(long, default_value_t = 1_000_000)]
+    pub seed: u64,
+    /// Take the likeliest action instead of drawing one.
+    #[arg(long)]
+    pub deterministic: bool,
+    /// Show every so many steps [default: so many that an episode has up to 250 frames].
+    #[arg(long, value_name = "STEPS", value_parser = clap::value_parser!(u32).range(1..))]
+    pub every: Option<u32>,
+    /// Frames in a second [default: 5 to 25, so that an episode takes about ten seconds].
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=50))]
+    pub fps: Option<u16>,
+    /// Width in pixels.
+    #[arg(long, value_name = "PIXELS", default_value_t = 480, value_parser = clap::value_parser!(u32).range(320..=4000))]
+    pub size: u32,
 }
 
 /// Arguments of `bench`.

@@ -5,6 +5,7 @@ mod bench;
 mod evaluate;
 mod list;
 mod picture;
+mod render;
 mod screen;
 mod train;
 
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         Command::Train(args) => train::train(&args),
         Command::Resume(args) => train::resume(&args),
         Command::Evaluate(args) => evaluate::evaluate(&args),
+        Command::Render(args) => render::render(&args),
         Command::List => list::list(),
         Command::Bench(args) => bench::bench(&args),
     };

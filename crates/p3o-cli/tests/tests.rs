@@ -4,6 +4,7 @@ mod bench;
 mod evaluate;
 mod full_disk;
 mod interruption;
+mod render;
 mod train;
 mod usage;
 mod util;

@@ -1,0 +1,96 @@
+//! Episodes with everything a picture needs, recorded while `evaluate` plays them.
+
+use p3o::Learner;
+use p3o::evaluate::{Settings, evaluate};
+use p3o_env::{Env, EnvSpec, Outcome, RestoreError, Scene};
+use std::cell::RefCell;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A world at one step of an episode, with the sums so far.
+pub struct Moment {
+    /// What there is to see.
+    pub scene: Scene,
+    /// Return so far.
+    pub ret: f64,
+    /// Each cost so far.
+    pub costs: Vec<f64>,
+    /// Whether the last step cost something.
+    pub fired: bool,
+}
+
+/// One episode from its start to its end; the index is the step.
+pub type Reel = Vec<Moment>;
+
+/// The very episodes that [`evaluate`] plays with these settings.
+pub fn film(learner: &Learner, make: &dyn Fn() -> Box<dyn Env>, settings: &Settings) -> Vec<Reel> {
+    let reels: RefCell<Vec<Arc<Mutex<Vec<Reel>>>>> = RefCell::default();
+    let watched = || -> Box<dyn Env> {
+        let reel = Arc::default();
+        reels.borrow_mut().push(Arc::clone(&reel));
+        Box::new(Watched { world: make(), reels: reel })
+    };
+    evaluate(learner, &watched, settings);
+    let take = |reels: Arc<Mutex<Vec<Reel>>>| {
+        let mut episodes = std::mem::take(&mut *reels.lock().unwrap_or_else(PoisonError::into_inner));
+        // A world that has finished an episode has begun another.
+        episodes.pop();
+        episodes
+    };
+    reels.into_inner().into_iter().flat_map(take).collect()
+}
+
+/// A world that leaves a reel of each of its episodes.
+struct Watched {
+    world: Box<dyn Env>,
+    reels: Arc<Mutex<Vec<Reel>>>,
+}
+
+impl Watched {
+    fn scene(&self) -> Scene {
+        let mut scene = Scene::default();
+        self.world.draw(&mut scene);
+        scene
+    }
+
+    fn with_reels(&self, change: impl FnOnce(&mut Vec<Reel>)) {
+        change(&mut self.reels.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl Env for Watched {
+    fn spec(&self) -> &EnvSpec {
+        self.world.spec()
+    }
+
+    fn reset(&mut self, seed: u64, obs: &mut [f32]) {
+        self.world.reset(seed, obs);
+        let costs = vec![0.0; self.spec().costs.len()];
+        let start = Moment { scene: self.scene(), ret: 0.0, costs, fired: false };
+        self.with_reels(|reels| reels.push(vec![start]));
+    }
+
+    fn step(&mut self, action: &[f32], obs: &mut [f32], costs: &mut [f32]) -> Outcome {
+        let outcome = self.world.step(action, obs, costs);
+        let scene = self.scene();
+        self.with_reels(|reels| {
+            let reel = reels.last_mut().expect("an episode begins with a reset");
+            let before = reel.last().expect("a reel begins with its start");
+            let moment = Moment {
+                scene,
+                ret: before.ret + f64::from(outcome.reward),
+                costs: before.costs.iter().zip(&*costs).map(|(sum, cost)| sum + f64::from(*cost)).collect(),
+                fired: costs.iter().any(|cost| *cost > 0.0),
+            };
+            reel.push(moment);
+        });
+        outcome
+    }
+
+    fn snapshot(&self) -> Vec<u8> {
+        self.world.snapshot()
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
+        self.world.restore(bytes)
+    }
+}
