@@ -163,6 +163,13 @@ impl Canvas {
         }
     }
 
+    /// Where a disc was.
+    pub fn outline(&mut self, camera: Camera, shape: &Shape) {
+        if let Form::Disc { centre, radius } = shape.form {
+            self.shape(camera, &Shape { form: Form::Ring { centre, radius }, ..*shape });
+        }
+    }
+
     /// A line through places of the world.
     pub fn trail(&mut self, camera: Camera, places: impl Iterator<Item = [f64; 2]>, ink: Rgb) {
         let points: Vec<[f32; 2]> = places.map(|p| self.place(camera, p)).collect();

@@ -2,7 +2,7 @@
 
 use super::canvas::{ALARM, Camera, Canvas, FAINT, INK, TRAIL};
 use super::reel::{Moment, Reel};
-use p3o_env::{Role, Scene};
+use p3o_env::{Role, Scene, Shape};
 use std::collections::BTreeSet;
 
 /// White space around everything.
@@ -183,10 +183,12 @@ fn entry_width(canvas: &Canvas, name: &str) -> f32 {
     1.9 * canvas.line_height() + canvas.text_width(name)
 }
 
-/// The ground, the trails and then the agents.
+/// The ground, the trails and then the agents. What has been collected leaves its outline.
 fn things(canvas: &mut Canvas, camera: Camera, reel: &Reel, shot: Shot) {
     let is_agent = |role: Role| matches!(role, Role::Agent | Role::Limb);
     let shapes = &reel[shot.step].scene.shapes;
+    let collected = |shape: &&Shape| matches!(shape.role, Role::Apple | Role::Bomb) && !shapes.contains(shape);
+    reel[0].scene.shapes.iter().filter(collected).for_each(|shape| canvas.outline(camera, shape));
     shapes.iter().filter(|shape| !is_agent(shape.role)).for_each(|shape| canvas.shape(camera, shape));
     trails(canvas, camera, &reel[shot.trail_from..=shot.step]);
     shapes.iter().filter(|shape| is_agent(shape.role)).for_each(|shape| canvas.shape(camera, shape));

@@ -33,7 +33,16 @@ impl Animation {
 
     /// Adds a frame that stays for `delay` hundredths of a second.
     pub fn add(&mut self, picture: &Pixmap, delay: u16) {
-        let now: Vec<u8> = picture.pixels().iter().map(|p| self.index([p.red(), p.green(), p.blue()])).collect();
+        let mut run = (COLOURS[0], self.index(COLOURS[0]));
+        let indices = picture.pixels().iter().map(|p| {
+            let colour = [p.red(), p.green(), p.blue()];
+            // Most pixels are like their neighbour.
+            if colour != run.0 {
+                run = (colour, self.index(colour));
+            }
+            run.1
+        });
+        let now: Vec<u8> = indices.collect();
         let [left, top, width, height] = self.changed(&now);
         let mut buffer = Vec::with_capacity(width * height);
         for y in top..top + height {
