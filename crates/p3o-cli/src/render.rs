@@ -34,7 +34,7 @@ pub fn render(args: &RenderArgs) -> Result<(), Failure> {
         let learner = load_learner(&args.run, &named_task)?;
         let reels = film(&learner, &*named_task(&learner.config)?, &settings);
         let title = learner.config.task.clone();
-        if reels.iter().flatten().all(|moment| moment.scene.shapes.is_empty()) {
+        if !has_picture(&reels) {
             return Err(Failure::Failed(format!("{title} has no picture: its world does not say how to draw it")));
         }
         let names = learner.spec().costs.iter().map(|cost| cost.name.clone());
@@ -134,6 +134,11 @@ fn frames(stage: &Stage, reels: &[Reel], args: &RenderArgs) -> Result<String, Fa
     Ok(format!("{count} frames"))
 }
 
+/// Whether the world draws anything at all.
+fn has_picture(reels: &[Reel]) -> bool {
+    reels.iter().flatten().any(|moment| !moment.scene.shapes.is_empty())
+}
+
 /// The start, every so many steps, and the end. A cost between two frames shows in the later one.
 fn shots(reel: &[Moment], every: Option<u32>) -> Vec<Shot> {
     let last = reel.len() - 1;
@@ -188,6 +193,14 @@ mod tests {
         assert_eq!(found, [(0, false), (3, true), (6, false), (7, false)]);
         assert_eq!(shots(&reel, Some(7)).len(), 2);
         assert_eq!(shots(&reel, None).len(), 8);
+    }
+
+    #[test]
+    fn a_world_that_draws_nothing_has_no_picture() {
+        let mut reels = [reel(&[false; 3])];
+        assert!(!has_picture(&reels));
+        reels[0][2].scene.disc(p3o_env::Role::Agent, [0.0; 2], 1.0);
+        assert!(has_picture(&reels));
     }
 
     #[test]

@@ -94,3 +94,44 @@ impl Env for Watched {
         self.world.restore(bytes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use p3o_env::{TASKS, tasks};
+
+    #[test]
+    fn a_reel_holds_every_scene_and_fires_exactly_with_the_costs() {
+        for task in TASKS {
+            let make = || tasks::make(task.name, &Default::default()).expect("a listed task");
+            let reels = Arc::default();
+            let mut watched = Watched { world: make(), reels: Arc::clone(&reels) };
+            let mut world = make();
+            let action = vec![0.7; world.spec().action.width()];
+            let (mut obs, mut costs) = (vec![0.0; world.spec().obs_dim], vec![0.0; world.spec().costs.len()]);
+            let (mut scenes, mut fired, mut sums) = (Vec::new(), Vec::new(), vec![0.0; costs.len()]);
+            for seed in 0..6 {
+                world.reset(seed, &mut obs);
+                watched.reset(seed, &mut obs);
+                for step in 0..25 {
+                    if step > 0 {
+                        watched.step(&action, &mut obs, &mut costs);
+                        world.step(&action, &mut obs, &mut costs);
+                        sums.iter_mut().zip(&costs).for_each(|(sum, cost)| *sum += f64::from(*cost));
+                    }
+                    let mut scene = Scene::default();
+                    world.draw(&mut scene);
+                    scenes.push(scene);
+                    fired.push(step > 0 && costs.iter().any(|cost| *cost > 0.0));
+                }
+            }
+            let reels = reels.lock().unwrap();
+            let moments = || reels.iter().flatten();
+            assert_eq!(reels.iter().map(Vec::len).collect::<Vec<_>>(), [25; 6], "{}", task.name);
+            assert!(moments().map(|m| &m.scene).eq(&scenes), "{}", task.name);
+            assert!(moments().map(|m| m.fired).eq(fired), "{}", task.name);
+            let total = |i: usize| reels.iter().map(|reel| reel[24].costs[i]).sum::<f64>();
+            assert!(sums.iter().enumerate().all(|(i, sum)| *sum == total(i)), "{}: {sums:?}", task.name);
+        }
+    }
+}
