@@ -27,6 +27,8 @@ pub enum Command {
     List,
     /// Measure the speed of this machine: environments, rollouts, training, and the share of its peak.
     Bench(BenchArgs),
+    /// Step worlds for other programs: JSON lines with task, state and actions in, what followed out.
+    EnvStep,
 }
 
 /// Arguments of `train`.

@@ -2,6 +2,7 @@
 
 mod args;
 mod bench;
+mod env_step;
 mod evaluate;
 mod list;
 mod picture;
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
         Command::Render(args) => render::render(&args),
         Command::List => list::list(),
         Command::Bench(args) => bench::bench(&args),
+        Command::EnvStep => env_step::env_step(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

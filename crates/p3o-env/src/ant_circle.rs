@@ -20,10 +20,14 @@ use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
 use crate::layout::Rect;
+use crate::open_env::{StateReader, quantities};
 use crate::physics::ant::{
     self, ACTIONS, AntState, LIMB_RADIUS, POSITIONS, SUBSTEP, SUBSTEPS, TORSO_RADIUS, VELOCITIES,
 };
-use crate::{ActionSpace, CostSpec, Env, EnvSpec, Form, Outcome, RestoreError, Role, Scene, snapshot};
+use crate::{
+    ActionSpace, CostSpec, Env, EnvSpec, Form, OpenEnv, Outcome, Quantities, RestoreError, Role, Scene, StateError,
+    snapshot,
+};
 
 const NAME: &str = "AntCircle";
 const HORIZON: usize = 1000;
@@ -189,5 +193,29 @@ impl Env for AntCircle {
         }
         scene.disc(Role::Agent, torso, TORSO_RADIUS);
         scene.agents.push(torso);
+    }
+}
+
+/// State: `qpos` and `qvel`. Derived: `qacc`, the numbers of `contacts` and constraint `rows`, and the torso's `place` as
+/// reward and cost read it.
+impl OpenEnv for AntCircle {
+    fn state(&self) -> Quantities {
+        let AntState { qpos, qvel } = &self.state.ant;
+        quantities([("qpos", qpos), ("qvel", qvel)])
+    }
+
+    fn set_state(&mut self, state: Quantities) -> Result<(), StateError> {
+        let mut reader = StateReader::new(state);
+        let ant = AntState { qpos: reader.numbers("qpos")?, qvel: reader.numbers("qvel")? };
+        reader.finish()?;
+        self.state = State { place: [ant.qpos[0], ant.qpos[1]], ant, steps: 0 };
+        Ok(())
+    }
+
+    fn derived(&self, action: &[f32]) -> Quantities {
+        let action = std::array::from_fn(|i| f64::from(action[i]));
+        let found = ant::acceleration(&self.state.ant, &action);
+        let [contacts, rows] = [found.contacts, found.rows].map(|count| [count as f64]);
+        quantities([("qacc", &found.qacc), ("contacts", &contacts), ("rows", &rows), ("place", &self.state.place)])
     }
 }

@@ -8,9 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::layout::{Layout, Rect};
 use crate::lidar::{self, BINS, Sighting};
+use crate::open_env::{StateReader, quantities};
+use crate::physics::contact;
 use crate::physics::contact::PILLAR_RADIUS;
 use crate::physics::point::{self, PointState, Reading};
-use crate::{ActionSpace, CostSpec, EnvSpec, Form, Outcome, RestoreError, Role, Scene, snapshot, vase};
+use crate::{
+    ActionSpace, CostSpec, EnvSpec, Form, Outcome, Quantities, RestoreError, Role, Scene, StateError, snapshot, vase,
+};
 
 const HORIZON: usize = 1000;
 const GOAL_RADIUS: f64 = 0.3;
@@ -41,7 +45,8 @@ pub(crate) enum Obstacle {
 }
 
 impl Obstacle {
-    fn cost_name(self) -> &'static str {
+    /// What several of them are called, as a cost and in a state.
+    fn plural(self) -> &'static str {
         match self {
             Obstacle::Hazard => "hazards",
             Obstacle::Pillar => "pillars",
@@ -74,7 +79,7 @@ impl Rules {
             costs: self
                 .costs
                 .iter()
-                .map(|(o, limit)| CostSpec { name: o.cost_name().to_owned(), limit: *limit })
+                .map(|(o, limit)| CostSpec { name: o.plural().to_owned(), limit: *limit })
                 .collect(),
             horizon: HORIZON,
         }
@@ -297,6 +302,51 @@ impl Arena {
                 *out = value as f32;
             }
         }
+    }
+
+    pub fn state(&self) -> Quantities {
+        let State { robot: PointState { x, y, theta, vx, vy, omega }, objects, .. } = &self.state;
+        let mut state = quantities([("robot", &[*x, *y, *theta, *vx, *vy, *omega]), ("goal", &objects[0])]);
+        for obstacle in self.rules.obstacles {
+            let points = objects[self.rules.range(*obstacle)].as_flattened();
+            state.insert(obstacle.plural().to_owned(), points.to_vec());
+        }
+        state
+    }
+
+    pub fn set_state(&mut self, state: Quantities) -> Result<(), StateError> {
+        let mut reader = StateReader::new(state);
+        let [x, y, theta, vx, vy, omega] = reader.numbers("robot")?;
+        let mut objects = vec![reader.numbers("goal")?];
+        for obstacle in self.rules.obstacles {
+            let count = self.rules.range(*obstacle).len();
+            objects.extend(reader.points(obstacle.plural(), count..=count)?);
+        }
+        reader.finish()?;
+        let state = &mut self.state;
+        state.robot = PointState { x, y, theta, vx, vy, omega };
+        state.goal_distance = distance([x, y], objects[0]);
+        state.objects = objects;
+        state.steps = 0;
+        state.firing.fill(false);
+        Ok(())
+    }
+
+    /// Sensors and lidars; contacts with pillars as triples of part (0 sphere, 1 arrow), pillar and gap.
+    pub fn derived(&self, action: &[f32]) -> Quantities {
+        let State { robot, objects, .. } = &self.state;
+        let pillars = &objects[self.pillars.clone()];
+        let reading = point::read(robot, [f64::from(action[0]), f64::from(action[1])], pillars);
+        let contacts = contact::contacts(robot, pillars);
+        let contacts: Vec<[f64; 3]> = contacts.iter().map(|c| [c.part as u8 as f64, c.pillar as f64, c.dist]).collect();
+        let mut found = quantities([("sensors", &reading.sensors()), ("contacts", contacts.as_flattened())]);
+        let obstacles = self.rules.obstacles.iter().map(|o| (o.plural(), self.rules.range(*o)));
+        for (name, range) in std::iter::once(("goal", 0..1)).chain(obstacles) {
+            let mut bins = [0.0; BINS];
+            lidar::scan([robot.x, robot.y], reading.heading, &objects[range], &mut bins);
+            found.insert(format!("{name}_lidar"), bins.to_vec());
+        }
+        found
     }
 
     pub fn snapshot(&self) -> Vec<u8> {

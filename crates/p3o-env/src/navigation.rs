@@ -6,7 +6,7 @@
 
 use crate::arena::{Arena, ArenaView, Obstacle, Rules, keepout};
 use crate::layout::{Layout, Placement, Rect};
-use crate::{Env, EnvSpec, Outcome, RestoreError, Scene};
+use crate::{Env, EnvSpec, OpenEnv, Outcome, Quantities, RestoreError, Scene, StateError};
 
 const OUTER: f64 = 2.2;
 const INNER: f64 = 1.2;
@@ -90,5 +90,20 @@ impl Env for Navigation {
 
     fn draw(&self, scene: &mut Scene) {
         self.arena.draw(scene);
+    }
+}
+
+/// State: `robot` (x, y, heading and their rates), `goal` and the obstacles by name. Derived: sensors, lidars, contacts.
+impl OpenEnv for Navigation {
+    fn state(&self) -> Quantities {
+        self.arena.state()
+    }
+
+    fn set_state(&mut self, state: Quantities) -> Result<(), StateError> {
+        self.arena.set_state(state)
+    }
+
+    fn derived(&self, action: &[f32]) -> Quantities {
+        self.arena.derived(action)
     }
 }

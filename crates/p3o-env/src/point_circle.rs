@@ -23,8 +23,12 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::layout::Rect;
+use crate::open_env::{StateReader, quantities};
 use crate::physics::rllab_point::RllabPoint;
-use crate::{ActionSpace, CircleStart, CostSpec, Env, EnvSpec, Form, Outcome, RestoreError, Role, Scene, snapshot};
+use crate::{
+    ActionSpace, CircleStart, CostSpec, Env, EnvSpec, Form, OpenEnv, Outcome, Quantities, RestoreError, Role, Scene,
+    StateError, snapshot,
+};
 
 const HORIZON: usize = 65;
 const RADIUS: f64 = 15.0;
@@ -144,5 +148,24 @@ impl Env for PointCircle {
             scene.upright(Role::Limit, side * X_LIMIT).alarm = *steps > 0 && side * robot.x > X_LIMIT;
         }
         robot.show(scene);
+    }
+}
+
+/// State: `robot` (x, y, heading, and the three velocities that were drawn). Nothing is derived.
+impl OpenEnv for PointCircle {
+    fn state(&self) -> Quantities {
+        quantities([("robot", &self.state.robot.numbers())])
+    }
+
+    fn set_state(&mut self, state: Quantities) -> Result<(), StateError> {
+        let mut reader = StateReader::new(state);
+        let robot = RllabPoint::from_numbers(reader.numbers("robot")?);
+        reader.finish()?;
+        self.state = State { robot, steps: 0 };
+        Ok(())
+    }
+
+    fn derived(&self, _action: &[f32]) -> Quantities {
+        Quantities::new()
     }
 }

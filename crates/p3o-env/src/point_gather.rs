@@ -22,8 +22,11 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::layout::Rect;
+use crate::open_env::{StateReader, quantities};
 use crate::physics::rllab_point::{HEIGHT, INERTIA_ACROSS, INERTIA_ALONG, MASS, MASS_AHEAD, RllabPoint};
-use crate::{ActionSpace, CostSpec, Env, EnvSpec, Outcome, RestoreError, Role, Scene, snapshot};
+use crate::{
+    ActionSpace, CostSpec, Env, EnvSpec, OpenEnv, Outcome, Quantities, RestoreError, Role, Scene, StateError, snapshot,
+};
 
 /// Bins of each sensor.
 pub const BINS: usize = 10;
@@ -262,5 +265,35 @@ impl Env for PointGather {
             scene.disc(if *bomb { Role::Bomb } else { Role::Apple }, *at, ITEM_RADIUS);
         }
         robot.show(scene);
+    }
+}
+
+/// State: `robot` (x, y, heading, and the three velocities that were drawn), and the `apples` and `bombs` that are left.
+/// Derived: the readings of each.
+impl OpenEnv for PointGather {
+    fn state(&self) -> Quantities {
+        let State { robot, items, .. } = &self.state;
+        let [apples, bombs] = [false, true].map(|bomb| {
+            let places = items.iter().filter(|item| item.bomb == bomb).map(|item| item.at);
+            places.flatten().collect::<Vec<f64>>()
+        });
+        quantities([("robot", &robot.numbers()), ("apples", &apples), ("bombs", &bombs)])
+    }
+
+    fn set_state(&mut self, state: Quantities) -> Result<(), StateError> {
+        let mut reader = StateReader::new(state);
+        let robot = RllabPoint::from_numbers(reader.numbers("robot")?);
+        let apples = reader.points("apples", 0..=APPLES)?;
+        let bombs = reader.points("bombs", 0..=BOMBS)?;
+        reader.finish()?;
+        let apples = apples.into_iter().map(|at| Item { at, bomb: false });
+        let bombs = bombs.into_iter().map(|at| Item { at, bomb: true });
+        self.state = State { robot, items: apples.chain(bombs).collect(), steps: 0 };
+        Ok(())
+    }
+
+    fn derived(&self, _action: &[f32]) -> Quantities {
+        let [apples, bombs] = readings(&self.state.robot, &self.state.items);
+        quantities([("apple_readings", &apples), ("bomb_readings", &bombs)])
     }
 }

@@ -11,7 +11,7 @@
 
 use crate::arena::{Arena, ArenaView, Obstacle, Rules, keepout};
 use crate::layout::{Layout, Placement, Rect};
-use crate::{Env, EnvSpec, Outcome, RestoreError, Scene};
+use crate::{Env, EnvSpec, OpenEnv, Outcome, Quantities, RestoreError, Scene, StateError};
 
 /// How crowded the arena is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -133,5 +133,20 @@ impl Env for PointGoal {
 
     fn draw(&self, scene: &mut Scene) {
         self.arena.draw(scene);
+    }
+}
+
+/// State: `robot` (x, y, heading and their rates), `goal` and the obstacles by name. Derived: sensors, lidars, contacts.
+impl OpenEnv for PointGoal {
+    fn state(&self) -> Quantities {
+        self.arena.state()
+    }
+
+    fn set_state(&mut self, state: Quantities) -> Result<(), StateError> {
+        self.arena.set_state(state)
+    }
+
+    fn derived(&self, action: &[f32]) -> Quantities {
+        self.arena.derived(action)
     }
 }

@@ -17,8 +17,12 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::layout::Rect;
+use crate::open_env::{StateReader, quantities};
 use crate::physics::particles::{CONTACT_DISTANCE, MAX_PARTICLES, Order, Particles, distance};
-use crate::{ActionSpace, CostSpec, EnvSpec, MultiAgentEnv, Outcome, RestoreError, Role, Scene, snapshot};
+use crate::{
+    ActionSpace, CostSpec, EnvSpec, Joint, MultiAgentEnv, OpenEnv, Outcome, Quantities, RestoreError, Role, Scene,
+    StateError, snapshot,
+};
 
 const HORIZON: usize = 25;
 const COLLISION_LIMIT: f64 = 0.5;
@@ -238,5 +242,29 @@ impl MultiAgentEnv for SimpleSpread {
             scene.disc(Role::Landmark, place, LANDMARK_RADIUS);
         }
         scene.agents.clone_from(positions);
+    }
+}
+
+/// State: `positions` and `velocities` of the agents, and the `landmarks`. Derived: the reward of the present places.
+impl OpenEnv for Joint<SimpleSpread> {
+    fn state(&self) -> Quantities {
+        let State { agents, landmarks, .. } = &self.world().state;
+        let lists = [("positions", &agents.positions), ("velocities", &agents.velocities), ("landmarks", landmarks)];
+        quantities(lists.map(|(name, points)| (name, points.as_flattened())))
+    }
+
+    fn set_state(&mut self, state: Quantities) -> Result<(), StateError> {
+        let n = self.world().agents();
+        let mut reader = StateReader::new(state);
+        let positions = reader.points("positions", n..=n)?;
+        let velocities = reader.points("velocities", n..=n)?;
+        let landmarks = reader.points("landmarks", n..=n)?;
+        reader.finish()?;
+        self.world_mut().state = State { agents: Particles { positions, velocities }, landmarks, steps: 0 };
+        Ok(())
+    }
+
+    fn derived(&self, _action: &[f32]) -> Quantities {
+        quantities([("reward", &[self.world().reward()])])
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    AntCircle, CircleStart, Env, GatherObs, GoalLevel, Joint, Navigation, PointCircle, PointGather, PointGoal,
+    AntCircle, CircleStart, Env, GatherObs, GoalLevel, Joint, Navigation, OpenEnv, PointCircle, PointGather, PointGoal,
     SimpleSpread, SpreadReward, SpreadSemantics,
 };
 
@@ -16,7 +16,7 @@ pub struct TaskInfo {
     pub summary: &'static str,
     /// What can be set.
     pub options: &'static [OptionInfo],
-    build: fn(&Values) -> Box<dyn Env>,
+    build: fn(&Values) -> Box<dyn OpenEnv>,
 }
 
 /// One option of a task.
@@ -239,6 +239,11 @@ pub fn find(name: &str) -> Result<&'static TaskInfo, TaskError> {
 
 /// Builds a task; options that are not given have their defaults.
 pub fn make(name: &str, options: &BTreeMap<String, f64>) -> Result<Box<dyn Env>, TaskError> {
+    Ok(make_open(name, options)?)
+}
+
+/// The same with a state that can be set and read.
+pub fn make_open(name: &str, options: &BTreeMap<String, f64>) -> Result<Box<dyn OpenEnv>, TaskError> {
     let task = find(name)?;
     for (name, &value) in options {
         let Some(option) = task.options.iter().find(|option| option.name == name) else {

@@ -70,6 +70,16 @@ impl RllabPoint {
         self.y = (self.y + forward * sin).clamp(-bound, bound);
     }
 
+    /// x, y, heading and the three velocities.
+    pub(crate) fn numbers(&self) -> [f64; 6] {
+        let [vx, vy, w] = self.velocity;
+        [self.x, self.y, self.theta, vx, vy, w]
+    }
+
+    pub(crate) fn from_numbers([x, y, theta, vx, vy, w]: [f64; 6]) -> RllabPoint {
+        RllabPoint { x, y, theta, velocity: [vx, vy, w] }
+    }
+
     /// Cosine and sine of the heading.
     pub fn heading(&self) -> [f64; 2] {
         [libm::cos(self.theta), libm::sin(self.theta)]

@@ -1,0 +1,120 @@
+//! `p3o env-step`: worlds for other programs, one JSON object per line in and out.
+//!
+//! In: `{"task": "AntCircle", "options": {"obs": 29}, "state": {"qpos": [..], "qvel": [..]}, "actions": [[..], ..]}`.
+//! Options that are not given have their defaults; without a state the episode of seed 0 begins. States are the named
+//! lists of `p3o_env::OpenEnv`; an action is a list too, of one index for a task with choices.
+//!
+//! Out: `{"start": {"state", "derived"}, "steps": [{"state", "derived", "obs", "reward", "costs", "terminated",
+//! "truncated"}, ..]}`. States and derived quantities are f64; actions, observation, reward and costs pass through f32,
+//! as in training. Derived quantities after a step are those of the new state under the action that led there; at the
+//! start, under the first action. No step follows one that ended the episode. What is not finite is written as null.
+
+use crate::Failure;
+use crate::screen::say;
+use p3o_env::{ActionSpace, OpenEnv, Quantities, tasks};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::BufRead;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Request {
+    task: String,
+    #[serde(default)]
+    options: BTreeMap<String, f64>,
+    state: Option<Quantities>,
+    actions: Vec<Vec<f64>>,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    start: Moment,
+    steps: Vec<Step>,
+}
+
+#[derive(Serialize)]
+struct Moment {
+    state: Quantities,
+    derived: Quantities,
+}
+
+#[derive(Serialize)]
+struct Step {
+    #[serde(flatten)]
+    moment: Moment,
+    obs: Vec<f64>,
+    reward: f64,
+    costs: BTreeMap<String, f64>,
+    terminated: bool,
+    truncated: bool,
+}
+
+/// `p3o env-step`
+pub fn env_step() -> Result<(), Failure> {
+    for (i, line) in std::io::stdin().lock().lines().enumerate() {
+        let line = line.map_err(|e| Failure::Failed(format!("cannot read line {}: {e}", i + 1)))?;
+        let answer = answer(&line).map_err(|problem| Failure::Usage(format!("line {}: {problem}", i + 1)))?;
+        say!("{}", serde_json::to_string(&answer).expect("numbers and names always have a JSON form"));
+    }
+    Ok(())
+}
+
+fn answer(line: &str) -> Result<Answer, String> {
+    let request: Request = serde_json::from_str(line).map_err(|e| {
+        let (text, place) = (e.to_string(), format!(" at line 1 column {}", e.column()));
+        format!("{} (column {})", text.trim_end_matches(&place), e.column())
+    })?;
+    let mut world = tasks::make_open(&request.task, &request.options).map_err(|e| e.to_string())?;
+    if let Some(state) = request.state {
+        world.set_state(state).map_err(|e| e.to_string())?;
+    }
+    let actions = request.actions.iter().enumerate().map(|(i, action)| checked(i, action, world.spec().action));
+    let actions: Vec<Vec<f32>> = actions.collect::<Result<_, _>>()?;
+    let first = actions.first().ok_or("there are no actions; give at least one")?;
+    let start = moment(&*world, first);
+    let mut steps: Vec<Step> = Vec::new();
+    for action in &actions {
+        steps.push(step(&mut *world, action));
+        if steps.last().is_some_and(|s| s.terminated || s.truncated) {
+            break;
+        }
+    }
+    Ok(Answer { start, steps })
+}
+
+/// The action as the world takes it.
+fn checked(i: usize, action: &[f64], space: ActionSpace) -> Result<Vec<f32>, String> {
+    let (i, found, expected) = (i + 1, action.len(), space.width());
+    if found != expected {
+        return Err(format!("action {i} has {found} numbers instead of {expected}"));
+    }
+    let narrow: Vec<f32> = action.iter().map(|a| *a as f32).collect();
+    if narrow.iter().any(|a| !a.is_finite()) {
+        return Err(format!("action {i} holds a number that is not finite as f32"));
+    }
+    match space {
+        ActionSpace::Discrete { n } if action[0].fract() != 0.0 || !(0.0..n as f64).contains(&action[0]) => {
+            Err(format!("action {i} is {} and not a whole number from 0 to {}", action[0], n - 1))
+        }
+        _ => Ok(narrow),
+    }
+}
+
+fn moment(world: &dyn OpenEnv, action: &[f32]) -> Moment {
+    Moment { state: world.state(), derived: world.derived(action) }
+}
+
+fn step(world: &mut dyn OpenEnv, action: &[f32]) -> Step {
+    let mut obs = vec![0.0; world.spec().obs_dim];
+    let mut costs = vec![0.0; world.spec().costs.len()];
+    let outcome = world.step(action, &mut obs, &mut costs);
+    let names = world.spec().costs.iter().map(|cost| cost.name.clone());
+    Step {
+        costs: names.zip(costs.into_iter().map(f64::from)).collect(),
+        obs: obs.into_iter().map(f64::from).collect(),
+        reward: f64::from(outcome.reward),
+        terminated: outcome.terminated,
+        truncated: outcome.truncated,
+        moment: moment(world, action),
+    }
+}
