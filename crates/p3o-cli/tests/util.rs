@@ -30,6 +30,7 @@ const SMALL: &[&str] = &[
     "algo.kappa_max=40",
     "algo.offset=per_step",
     "algo.cost_scale=whole",
+    "algo.reward_scale=standard",
     "algo.cost_estimate=episodes",
     "algo.margin=0",
     "critic.learning_rate=1e-3",

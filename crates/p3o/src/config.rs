@@ -103,6 +103,16 @@ choices! {
 }
 
 choices! {
+    /// What of the reward's advantage is standardised.
+    RewardScale, "reward scale" {
+        /// All of it: zero mean and unit deviation.
+        Standard = "standard",
+        /// Nothing: with `cost_scale = none` too, kappa is in the units of reward per cost.
+        None = "none",
+    }
+}
+
+choices! {
     /// Where the cost of an episode is taken from.
     CostEstimate, "cost estimate" {
         /// The episodes that ended in the batch.
@@ -217,6 +227,8 @@ pub struct Algo {
     /// What is standardised: whole (the constraint, offset included), whole_mean (and the advantage's mean kept),
     /// advantage (leaving the offset as it is) or none.
     pub cost_scale: CostScale,
+    /// What of the reward's advantage is standardised: standard (all of it) or none.
+    pub reward_scale: RewardScale,
     /// Where the cost of an episode is taken from: episodes (those that ended in the batch) or steps (the batch's mean
     /// cost per step times the length of an episode: no lag when episodes span several batches).
     pub cost_estimate: CostEstimate,
@@ -286,6 +298,7 @@ impl Config {
                 kappa_max: 40.0,
                 offset: Offset::Paper,
                 cost_scale: CostScale::Whole,
+                reward_scale: RewardScale::Standard,
                 cost_estimate: CostEstimate::Steps,
                 margin: 0.2,
             },

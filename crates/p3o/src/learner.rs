@@ -3,7 +3,7 @@
 use crate::advantage::{Signal, gae, moments, rescale};
 use crate::algo::violation::{self, EpisodeCost};
 use crate::algo::{Memory, Passes, PolicyBatch, p3o};
-use crate::config::{Config, CostEstimate, Target};
+use crate::config::{Config, CostEstimate, RewardScale, Target};
 use crate::critic::{Critic, CriticMemory};
 use crate::error::Error;
 use crate::normalize::Normalizer;
@@ -286,8 +286,10 @@ impl Learner {
             }
             report.explained.push(explained_variance(&s.values, &s.targets[i]));
         }
-        let (mean, deviation) = moments(&s.adv_r);
-        rescale(&mut s.adv_r, mean, deviation.max(1e-8));
+        if config.algo.reward_scale == RewardScale::Standard {
+            let (mean, deviation) = moments(&s.adv_r);
+            rescale(&mut s.adv_r, mean, deviation.max(1e-8));
+        }
         let length = if progress.length > 0.0 { progress.length } else { self.spec.horizon as f64 };
         let discounted_length = (1.0 - libm::pow(cost_gamma, length)) / (1.0 - cost_gamma);
         for (i, &cost) in constraints.iter().enumerate() {
@@ -307,6 +309,10 @@ impl Learner {
     fn improve(&mut self, report: &mut Report) {
         let Learner { scratch: s, policy, critics, config, shuffles, .. } = self;
         report.entropy = policy.entropy(&s.outputs);
+        // Settings may be changed between updates, as a schedule does.
+        policy.adam.learning_rate = config.algo.learning_rate;
+        policy.adam_log_std.learning_rate = config.algo.learning_rate;
+        critics.iter_mut().for_each(|critic| critic.adam.learning_rate = config.critic.learning_rate);
         let old_log_std = policy.log_std.clone();
         let batch = PolicyBatch {
             x: &s.x,

@@ -169,6 +169,7 @@ fn nonsense_is_refused_by_name() {
         ("algo.kappa_max=-1", "algo.kappa_max"),
         ("algo.offset=perstep", "did you mean `per_step`?"),
         ("algo.cost_scale=hole", "did you mean `whole`?"),
+        ("algo.reward_scale=standart", "did you mean `standard`?"),
         ("algo.margin=1.5", "algo.margin"),
         ("critic.learning_rate=2", "critic.learning_rate"),
         ("run.checkpoint_every=0", "run.checkpoint_every"),

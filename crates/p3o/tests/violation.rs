@@ -1,9 +1,11 @@
 //! How far a cost is over its limit is measured in the units of its advantages.
 
-use crate::util::rng;
+use crate::util::{Given, Script, rng, small};
+use p3o::Learner;
 use p3o::algo::p3o::cost_term;
 use p3o::algo::violation::{EpisodeCost, offset, scale};
 use p3o::config::{CostScale, Offset};
+use p3o_env::ActionSpace;
 use rand::RngExt;
 
 fn near(actual: f64, expected: f64) {
@@ -99,4 +101,25 @@ fn keeping_the_mean_keeps_the_feasible_set_of_advantages_with_a_mean() {
         let expected = (mean(&shifted) - 0.3) / deviation;
         assert!((constraint - expected).abs() < 1e-6, "{constraint} is not {expected}");
     }
+}
+
+#[test]
+fn the_rewards_advantage_is_standardised_or_left_as_it_is() {
+    // Every episode is one step with the reward 3, so every advantage is 3 - V. Standardised they are all zero; as they are,
+    // L_R at the first pass is V - 3, whose square is the critic's loss.
+    let world = Script::new(ActionSpace::Discrete { n: 2 }, &[], 5, vec![1.0], |_, _| Given {
+        obs: vec![1.0],
+        reward: 3.0,
+        costs: Vec::new(),
+        terminated: true,
+        truncated: false,
+    });
+    let first = |scale: &str| {
+        let config = small("p3o", &world.spec, &["algo.passes=1", scale]);
+        Learner::new(config, &world.maker()).unwrap().update().unwrap()
+    };
+    assert_eq!(first("algo.reward_scale=standard").passes.loss_r, 0.0);
+    let report = first("algo.reward_scale=none");
+    let (loss_r, distance) = (report.passes.loss_r, report.critic_losses[0].sqrt());
+    assert!(loss_r < -0.1 && (loss_r + distance).abs() < 1e-5, "{loss_r} {distance}");
 }
