@@ -1,0 +1,7 @@
+//! The crate's promises, one module each.
+
+mod claims;
+mod evaluation;
+mod programs;
+mod training;
+mod world;
