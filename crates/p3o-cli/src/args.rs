@@ -29,6 +29,8 @@ pub enum Command {
     Bench(BenchArgs),
     /// Step worlds for other programs: JSON lines with task, state and actions in, what followed out.
     EnvStep,
+    /// Compute the paper's claims on small problems whose answers are known, and say which hold.
+    Verify(VerifyArgs),
 }
 
 /// Arguments of `train`.
@@ -144,4 +146,15 @@ pub struct BenchArgs {
     /// Seconds per figure; more are steadier.
     #[arg(long, default_value_t = 5.0)]
     pub seconds: f64,
+}
+
+/// Arguments of `verify`.
+#[derive(Args)]
+pub struct VerifyArgs {
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Decides every random problem and policy.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
 }

@@ -9,6 +9,7 @@ mod picture;
 mod render;
 mod screen;
 mod train;
+mod verify;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
         Command::List => list::list(),
         Command::Bench(args) => bench::bench(&args),
         Command::EnvStep => env_step::env_step(),
+        Command::Verify(args) => verify::verify(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

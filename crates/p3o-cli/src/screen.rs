@@ -133,17 +133,23 @@ impl Progress {
     }
 }
 
-/// Rows under headings, the first column left, the others right.
+/// Rows under headings, the first column left, the others right unless they hold words.
 pub struct Grid {
     rows: Vec<Vec<String>>,
     /// Row and column of coloured cells, and whether they are good.
     painted: Vec<(usize, usize, bool)>,
+    left: bool,
 }
 
 impl Grid {
     /// With its headings.
     pub fn new(headings: &[&str]) -> Self {
-        Grid { rows: vec![headings.iter().map(|h| h.to_string()).collect()], painted: Vec::new() }
+        Grid { rows: vec![headings.iter().map(|h| h.to_string()).collect()], painted: Vec::new(), left: false }
+    }
+
+    /// For words: all columns left.
+    pub fn left(self) -> Self {
+        Grid { left: true, ..self }
     }
 
     /// Adds a row.
@@ -168,7 +174,11 @@ impl Grid {
                 let pad = " ".repeat(widths[c] - text.chars().count());
                 let mark = self.painted.iter().find(|(pr, pc, _)| (*pr, *pc) == (r, c));
                 let cell = mark.map_or(text.clone(), |(_, _, good)| paint(text, *good, colours));
-                line += &if c == 0 { format!(" {cell}{pad}") } else { format!("  {pad}{cell}") };
+                line += &match c {
+                    0 => format!(" {cell}{pad}"),
+                    _ if self.left => format!("  {cell}{pad}"),
+                    _ => format!("  {pad}{cell}"),
+                };
             }
             say!("{}", line.trim_end());
         }

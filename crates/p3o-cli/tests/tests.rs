@@ -9,3 +9,4 @@ mod render;
 mod train;
 mod usage;
 mod util;
+mod verify;
