@@ -23,6 +23,8 @@ pub enum Command {
     Evaluate(EvaluateArgs),
     /// Draw episodes of a trained policy from above, with their costs against the limits.
     Render(RenderArgs),
+    /// Train several algorithms on one task with the same settings and put their results side by side.
+    Compare(CompareArgs),
     /// Show the tasks with their costs and options, the algorithms, the presets, and the runs in ./runs.
     List,
     /// Measure the speed of this machine: environments, rollouts, training, and the share of its peak.
@@ -64,6 +66,37 @@ pub struct TrainArgs {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Threads to use; the results do not depend on it [default: all cores].
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+}
+
+/// Arguments of `compare`.
+#[derive(Args)]
+pub struct CompareArgs {
+    /// The world, for example PointGoal; `p3o list` shows all.
+    pub task: String,
+    /// The algorithms, separated by commas.
+    #[arg(long, value_delimiter = ',', default_value = "p3o,cpo,ppo-lag,focops,ppo")]
+    pub algos: Vec<String>,
+    /// Runs of each algorithm, with the seeds 0, 1, ...
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
+    pub seeds: u16,
+    /// Environment steps of each run, for example 1e6.
+    #[arg(long)]
+    pub steps: Option<String>,
+    /// The settings to start from [default: quick].
+    #[arg(long)]
+    pub preset: Option<String>,
+    /// Limit of a cost over an episode, NAME=NUMBER; NAME=none only measures it. May be given several times.
+    #[arg(long, value_name = "NAME=LIMIT")]
+    pub limit: Vec<String>,
+    /// Change any setting of all runs, for example rollout.gamma=0.98. May be given several times.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// The folder of all runs; started again with the same arguments, what is there goes on [default: runs/compare-TASK].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Runs at a time; the results do not depend on it [default: all cores].
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
 }

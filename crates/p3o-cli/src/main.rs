@@ -2,10 +2,10 @@
 
 mod args;
 mod bench;
+mod compare;
 mod env_step;
 mod evaluate;
 mod list;
-mod picture;
 mod render;
 mod screen;
 mod train;
@@ -15,6 +15,8 @@ use args::{Cli, Command};
 use clap::Parser;
 use clap::error::ErrorKind;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Why a command did not succeed.
 pub enum Failure {
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
         Command::Resume(args) => train::resume(&args),
         Command::Evaluate(args) => evaluate::evaluate(&args),
         Command::Render(args) => render::render(&args),
+        Command::Compare(args) => compare::compare(&args),
         Command::List => list::list(),
         Command::Bench(args) => bench::bench(&args),
         Command::EnvStep => env_step::env_step(),
@@ -88,4 +91,18 @@ pub fn pool(threads: Option<usize>) -> Result<rayon::ThreadPool, Failure> {
         .num_threads(threads.unwrap_or(0))
         .build()
         .map_err(|e| Failure::Failed(format!("cannot start threads: {e}")))
+}
+
+/// Sets the flag at the first Ctrl-C, which says what happens now; the second one ends the program at once.
+pub fn stop_on_ctrl_c(what: &'static str) -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let heard = Arc::clone(&stop);
+    ctrlc::set_handler(move || {
+        if heard.swap(true, Ordering::SeqCst) {
+            std::process::exit(130);
+        }
+        eprintln!("\np3o: {what}; press Ctrl-C again to quit at once");
+    })
+    .map_err(|e| Failure::Failed(format!("cannot listen for Ctrl-C: {e}")))?;
+    Ok(stop)
 }

@@ -1,7 +1,8 @@
 //! What a person sees: the progress bar, plain lines, and tables.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use p3o::{Learner, Report, Run};
+use p3o_lab::sweep::{Job, Watch};
 use std::io::{IsTerminal, Write};
 
 /// Prints a line to standard output, which its reader may have closed (`p3o list | head -1`).
@@ -130,6 +131,68 @@ impl Progress {
             parts.push(format!("kappa {:.3}", report.passes.kappa).trim_end_matches('0').trim_end_matches('.').into());
         }
         parts.join("  ")
+    }
+}
+
+/// A bar per run of a sweep; without a terminal, a line when a run starts and when it ends.
+pub struct Bars {
+    names: Vec<String>,
+    bars: Option<Vec<ProgressBar>>,
+    all: MultiProgress,
+}
+
+impl Bars {
+    /// For the runs of a sweep.
+    pub fn new(jobs: &[Job]) -> Self {
+        let names: Vec<String> =
+            jobs.iter().map(|job| format!("{} seed {}", job.config.algo.name, job.config.seed)).collect();
+        let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
+        let style = ProgressStyle::with_template("{prefix:<18} {bar:30.cyan/black} {percent:>3} %  {msg}");
+        let style = style.expect("the template is fixed").progress_chars("━╸─");
+        let bars = std::io::stderr().is_terminal().then(|| {
+            let bar = |(job, name): (&Job, &String)| {
+                let bar = ProgressBar::new(job.config.updates() * job.config.rollout.batch as u64);
+                bar.set_style(style.clone());
+                bar.set_prefix(name.clone());
+                all.add(bar)
+            };
+            jobs.iter().zip(&names).map(bar).collect()
+        });
+        Bars { names, bars, all }
+    }
+
+    /// Removes the bars.
+    pub fn clear(&self) {
+        self.all.clear().ok();
+    }
+
+    fn line(&self, job: usize, what: &str) {
+        // A closed pipe must not end the training.
+        writeln!(std::io::stdout(), "{}: {what}", self.names[job]).ok();
+    }
+}
+
+impl Watch for Bars {
+    fn started(&self, job: usize, steps: u64) {
+        match &self.bars {
+            Some(bars) => bars[job].set_position(steps),
+            None => self.line(job, &format!("starting at step {}", thousands(steps as f64))),
+        }
+    }
+
+    fn updated(&self, job: usize, report: &Report) {
+        if let Some(bars) = &self.bars {
+            let costs: Vec<String> = report.costs.iter().map(|c| figure(*c)).collect();
+            bars[job].set_position(report.steps);
+            bars[job].set_message(format!("return {}  cost {}", figure(report.ret), costs.join(" ")));
+        }
+    }
+
+    fn ended(&self, job: usize) {
+        match &self.bars {
+            Some(bars) => bars[job].finish(),
+            None => self.line(job, "ended"),
+        }
     }
 }
 

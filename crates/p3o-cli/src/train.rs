@@ -1,9 +1,8 @@
 //! `p3o train` and `p3o resume`.
 
 use crate::args::{ResumeArgs, TrainArgs};
-use crate::picture::curves;
 use crate::screen::{Grid, Progress, duration, figure, say, thousands};
-use crate::{Failure, pool};
+use crate::{Failure, pool, stop_on_ctrl_c};
 use p3o::config::count;
 use p3o::record::{ProgressCsv, write_atomic};
 use p3o::run::{Summary, named_task};
@@ -11,8 +10,7 @@ use p3o::{Config, ConfigError, Error, Finish, Run};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 /// `p3o train`
 pub fn train(args: &TrainArgs) -> Result<(), Failure> {
@@ -33,7 +31,7 @@ pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
 }
 
 /// From arguments to a valid configuration.
-fn resolve(args: &TrainArgs) -> Result<Config, Failure> {
+pub fn resolve(args: &TrainArgs) -> Result<Config, Failure> {
     let mut config = match (&args.config, &args.task) {
         (Some(path), _) => {
             let text = std::fs::read_to_string(path)
@@ -117,15 +115,7 @@ fn free_folder(config: &Config) -> PathBuf {
 
 /// Opens a run and trains it to its end, with a bar, Ctrl-C and a table.
 fn drive(threads: Option<usize>, open: impl FnOnce() -> Result<Run, Error> + Send) -> Result<(), Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let heard = Arc::clone(&stop);
-    ctrlc::set_handler(move || {
-        if heard.swap(true, Ordering::SeqCst) {
-            std::process::exit(130);
-        }
-        eprintln!("\np3o: finishing this update, then saving; press Ctrl-C again to quit at once");
-    })
-    .map_err(|e| Failure::Failed(format!("cannot listen for Ctrl-C: {e}")))?;
+    let stop = stop_on_ctrl_c("finishing this update, then saving")?;
     pool(threads)?.install(|| {
         let mut run = open()?;
         let folder = run.folder().to_path_buf();
@@ -152,7 +142,7 @@ fn drive(threads: Option<usize>, open: impl FnOnce() -> Result<Run, Error> + Sen
 fn draw(summary: &Summary, folder: &Path) -> Result<(), Error> {
     let table = ProgressCsv::read(&folder.join("progress.csv"))?;
     let costs: Vec<_> = summary.costs.iter().map(|(name, cost)| (name.clone(), cost.limit)).collect();
-    Ok(write_atomic(&folder.join("progress.svg"), curves(&table, &costs).as_bytes())?)
+    Ok(write_atomic(&folder.join("progress.svg"), p3o_lab::figure::progress(&table, &costs).as_bytes())?)
 }
 
 fn table(s: &Summary, folder: &Path) {

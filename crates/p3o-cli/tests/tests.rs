@@ -1,6 +1,7 @@
 //! What the binary promises, one module each. Every test runs the real `p3o` in a folder of its own.
 
 mod bench;
+mod compare;
 mod env_step;
 mod evaluate;
 mod full_disk;

@@ -105,8 +105,13 @@ pub fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 
 /// `train` with small settings and more arguments.
 pub fn small<'a>(task: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    small_of("train", task, more)
+}
+
+/// Any command that trains, with small settings and more arguments.
+pub fn small_of<'a>(command: &'a str, task: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let settings = SMALL.iter().flat_map(|s| ["--set", s]);
-    ["train", task].into_iter().chain(settings).chain(more.iter().copied()).collect()
+    [command, task].into_iter().chain(settings).chain(more.iter().copied()).collect()
 }
 
 pub fn text(bytes: &[u8]) -> String {

@@ -1,13 +1,15 @@
-//! Tabular constrained MDPs: small enough that every answer is known exactly.
+//! Experiments: many runs at once, their pictures, and problems small enough that every answer is known exactly.
 //!
-//! A [`Cmdp`] evaluates any policy by a linear solve; [`lp`] finds its best policy and the multipliers of its limits;
+//! [`sweep`] trains many runs side by side; [`figure`] draws learning curves. A [`Cmdp`] evaluates any policy by a linear solve; [`lp`] finds its best policy and the multipliers of its limits;
 //! [`instances`] holds five with known answers, and random ones; [`verify`] puts the paper's claims to the test on them;
 //! [`TabularEnv`] and [`training`] let the real trainer loose on them, so that what it learns can be compared with the
 //! optimum.
 
 mod cmdp;
+pub mod figure;
 pub mod instances;
 pub mod lp;
+pub mod sweep;
 mod tabular;
 pub mod training;
 pub mod verify;

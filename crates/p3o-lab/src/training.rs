@@ -29,6 +29,7 @@ const SETTINGS: &[&str] = &[
     "algo.margin=0",
     "critic.learning_rate=0.3",
     "critic.passes=3",
+    "critic.normalize=false",
 ];
 
 /// Settings under which an algorithm solves a small CMDP with episodes of about ten steps in a second or two.

@@ -3,5 +3,6 @@
 mod claims;
 mod evaluation;
 mod programs;
+mod sweeps;
 mod training;
 mod world;

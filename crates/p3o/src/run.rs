@@ -74,8 +74,7 @@ pub fn checkpoint_path(folder: &Path) -> PathBuf {
 impl Run {
     /// Makes the folder and everything in it. It must not hold anything yet.
     pub fn start(config: Config, make: &dyn Fn() -> Box<dyn Env>, folder: &Path) -> Result<Run, Error> {
-        let occupied = std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
-        if occupied || folder.is_file() {
+        if folder.is_file() || is_occupied(folder) {
             let hint = if checkpoint_path(folder).is_file() {
                 format!(" (to go on with it: p3o resume {})", folder.display())
             } else {
@@ -257,6 +256,15 @@ pub fn load_learner(folder: &Path, make: &Maker) -> Result<Learner, Error> {
 fn create_folder(path: &Path) -> Result<(), Error> {
     std::fs::create_dir_all(path)
         .map_err(|e| std::io::Error::new(e.kind(), format!("cannot make {}: {e}", path.display())).into())
+}
+
+/// Whether a folder holds anything but what a run leaves that was killed before its first checkpoint.
+fn is_occupied(folder: &Path) -> bool {
+    let unstarted = [".lock", "config.toml", "progress.csv", "tensorboard", "checkpoints"];
+    let known = |entry: std::io::Result<std::fs::DirEntry>| {
+        entry.is_ok_and(|e| unstarted.iter().any(|name| e.file_name() == *name))
+    };
+    checkpoint_path(folder).exists() || std::fs::read_dir(folder).is_ok_and(|mut entries| !entries.all(known))
 }
 
 /// Columns of progress.csv; only the last two depend on the machine.

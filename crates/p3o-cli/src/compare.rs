@@ -1,0 +1,125 @@
+//! `p3o compare`: several algorithms on one task, side by side.
+
+use crate::args::{CompareArgs, TrainArgs};
+use crate::screen::{Bars, Grid, duration, figure, say, thousands};
+use crate::train::{resolve, shown};
+use crate::{Failure, stop_on_ctrl_c};
+use p3o::Error;
+use p3o::record::{ProgressCsv, Summary as Sample, Table, write_atomic};
+use p3o::run::Summary;
+use p3o_lab::figure::comparison;
+use p3o_lab::sweep::{Ended, Job, sweep};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+/// `p3o compare`
+pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
+    let folder = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("runs/compare-{}", args.task)));
+    let jobs = jobs(args, &folder)?;
+    let workers = args.threads.map_or_else(rayon::current_num_threads, usize::from);
+    let stop = stop_on_ctrl_c("finishing these updates, then saving")?;
+    let bars = Bars::new(&jobs);
+    let ended = sweep(&jobs, workers, &stop, &bars);
+    bars.clear();
+    let done = ended.iter().filter(|e| matches!(e, Ok(Some(_)))).count();
+    if let Some(error) = ended.iter().find_map(|e| e.as_ref().err()) {
+        return Err(Failure::Failed(format!("{error} ({done} of {} runs are done)", jobs.len())));
+    }
+    if stop.load(Ordering::SeqCst) && done < jobs.len() {
+        say!("Saved with {done} of {} runs done. The same command goes on.", jobs.len());
+        return Err(Failure::Interrupted);
+    }
+    let summaries: Vec<Summary> = ended.into_iter().filter_map(Ended::ok).flatten().collect();
+    write_atomic(&folder.join("compare.csv"), csv(&summaries).as_bytes()).map_err(Error::from)?;
+    let groups = group(args, &jobs)?;
+    let costs: Vec<_> = summaries[0].costs.iter().map(|(name, cost)| (name.clone(), cost.limit)).collect();
+    write_atomic(&folder.join("compare.svg"), comparison(&groups, &costs).as_bytes()).map_err(Error::from)?;
+    table(args, &summaries);
+    say!("\nIn {}: compare.csv, compare.svg, a run's folder per algorithm and seed", shown(&folder));
+    Ok(())
+}
+
+/// All algorithms with the first seed, then with the next: a table can be had early.
+fn jobs(args: &CompareArgs, folder: &Path) -> Result<Vec<Job>, Failure> {
+    let mut jobs = Vec::new();
+    for seed in 0..u64::from(args.seeds) {
+        for algo in &args.algos {
+            let config = resolve(&TrainArgs {
+                task: Some(args.task.clone()),
+                algo: Some(algo.clone()),
+                preset: args.preset.clone(),
+                limit: args.limit.clone(),
+                seed: Some(seed),
+                steps: args.steps.clone(),
+                set: args.set.clone(),
+                config: None,
+                out: None,
+                threads: None,
+            })?;
+            jobs.push(Job { config, folder: folder.join(format!("{algo}-seed{seed}")) });
+        }
+    }
+    Ok(jobs)
+}
+
+/// The progress of every algorithm's runs.
+fn group(args: &CompareArgs, jobs: &[Job]) -> Result<Vec<(String, Vec<Table>)>, Error> {
+    let of = |algo: &String| {
+        let own = jobs.iter().filter(|job| job.config.algo.name == *algo);
+        let tables: Result<Vec<Table>, _> =
+            own.map(|job| ProgressCsv::read(&job.folder.join("progress.csv"))).collect();
+        Ok((algo.clone(), tables?))
+    };
+    args.algos.iter().map(of).collect()
+}
+
+/// A row per run.
+fn csv(summaries: &[Summary]) -> String {
+    let mut text = "algo,seed,steps,return".to_string();
+    for name in summaries[0].costs.keys() {
+        let _ = write!(text, ",cost_{name},limit_{name},kept_{name}");
+    }
+    text += ",wall_s\n";
+    for s in summaries {
+        let number = |x: Option<f64>| x.map_or(String::new(), |x| x.to_string());
+        let _ = write!(text, "{},{},{},{}", s.algo, s.seed, s.steps, number(s.return_mean));
+        for cost in s.costs.values() {
+            let kept = cost.satisfied.map_or(String::new(), |ok| u8::from(ok).to_string());
+            let _ = write!(text, ",{},{},{kept}", number(cost.mean), number(cost.limit));
+        }
+        let _ = writeln!(text, ",{}", s.wall_s);
+    }
+    text
+}
+
+/// Mean and deviation over the seeds.
+fn spread(values: impl Iterator<Item = Option<f64>>) -> String {
+    let values: Vec<f64> = values.map(|v| v.unwrap_or(f64::NAN)).collect();
+    let sample = Sample::of(&values);
+    if values.len() < 2 { figure(sample.mean) } else { format!("{} ± {}", figure(sample.mean), figure(sample.sd)) }
+}
+
+fn table(args: &CompareArgs, summaries: &[Summary]) {
+    let seeds = if args.seeds == 1 { "seed 0".to_string() } else { format!("{} seeds", args.seeds) };
+    say!("\n{}: {} steps, {seeds}; means over the last tenth\n", args.task, thousands(summaries[0].steps as f64));
+    let limits = summaries[0].costs.iter().map(|(name, cost)| match cost.limit {
+        Some(limit) => format!("cost {name} (limit {limit})"),
+        None => format!("cost {name}"),
+    });
+    let headings: Vec<String> = ["", "return"].map(String::from).into_iter().chain(limits).collect();
+    let mut headings: Vec<&str> = headings.iter().map(String::as_str).collect();
+    headings.extend(["limits kept", "time per run"]);
+    let mut grid = Grid::new(&headings);
+    for algo in &args.algos {
+        let own: Vec<&Summary> = summaries.iter().filter(|s| s.algo == *algo).collect();
+        let kept = own.iter().filter(|s| s.costs.values().all(|c| c.satisfied != Some(false))).count();
+        let mut row = vec![algo.clone(), spread(own.iter().map(|s| s.return_mean))];
+        row.extend(summaries[0].costs.keys().map(|name| spread(own.iter().map(|s| s.costs[name].mean))));
+        row.push(format!("{kept} of {}", own.len()));
+        row.push(duration(own.iter().map(|s| s.wall_s).sum::<f64>() / own.len() as f64));
+        grid.row(row);
+        grid.paint(headings.len() - 2, kept == own.len());
+    }
+    grid.print();
+}

@@ -1,0 +1,57 @@
+//! `p3o compare` trains several algorithms with the same settings and puts them side by side.
+
+use crate::util::{Home, contents, outcome, small, small_of};
+
+const TWO: &[&str] = &["--algos", "p3o,ppo", "--seeds", "2", "--steps", "1600", "--out", "c"];
+
+#[test]
+fn a_table_a_csv_and_a_picture_hold_every_algorithm() {
+    let home = Home::new();
+    let told = home.good(&small_of("compare", "PointGoal", TWO));
+    for part in ["1,600 steps, 2 seeds", "cost hazards (limit 25)", "limits kept", " of 2", " ± "] {
+        assert!(told.contains(part), "no {part:?} in {told}");
+    }
+    let csv = std::fs::read_to_string(home.path("c/compare.csv")).unwrap();
+    let rows: Vec<Vec<&str>> = csv.lines().map(|l| l.split(',').collect()).collect();
+    assert_eq!(rows[0], ["algo", "seed", "steps", "return", "cost_hazards", "limit_hazards", "kept_hazards", "wall_s"]);
+    let who: Vec<String> = rows[1..].iter().map(|r| r[..3].join(" ")).collect();
+    assert_eq!(who, ["p3o 0 1600", "ppo 0 1600", "p3o 1 1600", "ppo 1 1600"]);
+    let svg = std::fs::read_to_string(home.path("c/compare.svg")).unwrap();
+    assert_eq!(svg.matches("<polyline").count(), 4, "two panels of two algorithms");
+    assert!(svg.contains(">p3o<") && svg.contains(">ppo<"));
+}
+
+#[test]
+fn its_runs_are_those_of_train_and_are_not_made_twice() {
+    let home = Home::new();
+    home.good(&small_of("compare", "PointGoal", TWO));
+    home.good(&small("PointGoal", &["--algo", "ppo", "--seed", "1", "--steps", "1600", "--out", "one"]));
+    assert!(outcome(&home.path("one")) == outcome(&home.path("c/ppo-seed1")));
+    let before = contents(&home.path("c"));
+    home.good(&small_of("compare", "PointGoal", TWO));
+    assert!(before == contents(&home.path("c")), "the second call changed something");
+}
+
+#[test]
+fn what_is_unfinished_goes_on_and_what_differs_is_refused() {
+    let home = Home::new();
+    home.good(&small("PointGoal", &["--steps", "800", "--out", "c/p3o-seed0"]));
+    let line = home.p3o(&small_of("compare", "PointGoal", TWO));
+    assert_eq!(line.status.code(), Some(1), "a run of 800 steps is not one of 1,600");
+    assert!(String::from_utf8_lossy(&line.stderr).contains("other settings (steps = 800, not steps = 1600)"));
+    home.good(&["resume", "c/p3o-seed0", "--steps", "1200"]);
+    let toml = std::fs::read_to_string(home.path("c/p3o-seed0/config.toml")).unwrap();
+    std::fs::write(home.path("c/p3o-seed0/config.toml"), toml.replace("steps = 1200", "steps = 1600")).unwrap();
+    home.good(&small_of("compare", "PointGoal", TWO));
+    home.good(&small("PointGoal", &["--steps", "1600", "--out", "one"]));
+    assert!(outcome(&home.path("one")) == outcome(&home.path("c/p3o-seed0")));
+}
+
+#[test]
+fn wrong_usage_is_refused_before_anything_is_made() {
+    let home = Home::new();
+    assert!(home.bad(2, &["compare", "PointGoal", "--algos", "p3o,ppoo"]).contains("`ppoo`"));
+    assert!(home.bad(2, &["compare", "PointGaol"]).contains("PointGoal"));
+    assert!(home.bad(2, &["compare", "PointGoal", "--seeds", "0"]).contains("--seeds"));
+    assert_eq!(home.contents(), []);
+}

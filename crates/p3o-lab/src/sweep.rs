@@ -1,0 +1,115 @@
+//! Many runs side by side, each in a folder of its own, one thread each: results do not depend on the number of threads,
+//! and whole runs are the best way to keep all cores busy.
+//!
+//! A sweep can be killed at any moment and started again: finished runs are read, not repeated, and the others go on from
+//! their checkpoints.
+
+use p3o::record::ProgressCsv;
+use p3o::run::{self, Summary, checkpoint_path, named_task};
+use p3o::{Config, Error, Finish, Report, Run};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// One run of a sweep.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// Its settings.
+    pub config: Config,
+    /// Where it lives.
+    pub folder: PathBuf,
+}
+
+/// What a sweep tells while it works; `job` is an index into its jobs.
+pub trait Watch: Sync {
+    /// A worker has taken up this job; `steps` of it were done in an earlier sitting.
+    fn started(&self, job: usize, steps: u64);
+    /// It has made one more update.
+    fn updated(&self, job: usize, report: &Report);
+    /// It is done, stopped or failed.
+    fn ended(&self, job: usize);
+}
+
+/// How one job ended.
+pub type Ended = Result<Option<Summary>, Error>;
+
+/// Runs the jobs on `workers` threads until all are done or `stop` is set. For every job: its summary, none if it was
+/// stopped before its end, or what went wrong; one failed run does not end the others.
+pub fn sweep(jobs: &[Job], workers: usize, stop: &AtomicBool, watch: &dyn Watch) -> Vec<Ended> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut ended = Vec::new();
+        loop {
+            let i = next.fetch_add(1, Ordering::SeqCst);
+            let Some(job) = jobs.get(i) else { return ended };
+            ended.push((i, job.run(i, stop, watch)));
+            watch.ended(i);
+        }
+    };
+    let mut all: Vec<(usize, Ended)> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..workers.clamp(1, jobs.len().max(1))).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().flat_map(|t| t.join().expect("a run reports its failures")).collect()
+    });
+    all.sort_by_key(|(i, _)| *i);
+    all.into_iter().map(|(_, ended)| ended).collect()
+}
+
+impl Job {
+    fn run(&self, index: usize, stop: &AtomicBool, watch: &dyn Watch) -> Ended {
+        if let Some(summary) = self.finished()? {
+            return Ok(Some(summary));
+        }
+        if stop.load(Ordering::SeqCst) {
+            return Ok(None);
+        }
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+        let pool = pool.map_err(|e| Error::Folder(format!("cannot start a thread: {e}")))?;
+        pool.install(|| {
+            let mut run = self.open()?;
+            watch.started(index, run.learner().progress().steps);
+            let finish = run.train(&mut |_, report| {
+                watch.updated(index, report);
+                if stop.load(Ordering::SeqCst) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })?;
+            match finish {
+                Finish::Done => Ok(Some(run.summarize()?)),
+                Finish::Interrupted => Ok(None),
+            }
+        })
+    }
+
+    /// The summary of a run that has made all its steps; none if there is no such run yet.
+    pub fn finished(&self) -> Result<Option<Summary>, Error> {
+        if !checkpoint_path(&self.folder).is_file() {
+            return Ok(None);
+        }
+        self.check_settings()?;
+        let table = ProgressCsv::read(&self.folder.join("progress.csv"))?;
+        let spec = named_task(&self.config)?().spec().clone();
+        let summary = run::summary(&self.config, &spec, &table);
+        Ok((summary.steps >= self.config.updates() * self.config.rollout.batch as u64).then_some(summary))
+    }
+
+    fn open(&self) -> Result<Run, Error> {
+        if checkpoint_path(&self.folder).is_file() {
+            return Run::resume(&self.folder, &named_task, None);
+        }
+        Run::start(self.config.clone(), &*named_task(&self.config)?, &self.folder)
+    }
+
+    /// A folder is only gone on with under the very same settings.
+    fn check_settings(&self) -> Result<(), Error> {
+        let theirs = run::load_config(&self.folder)?.to_toml();
+        let ours = self.config.to_toml();
+        match theirs.lines().zip(ours.lines()).find(|(a, b)| a != b) {
+            None if theirs.len() == ours.len() => Ok(()),
+            different => {
+                let (a, b) = different.unwrap_or(("its settings", "these"));
+                Err(Error::Folder(format!(
+                    "{} holds a run with other settings ({a}, not {b}); name another folder with --out",
+                    self.folder.display()
+                )))
+            }
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! A sweep can be stopped at any moment and goes on; what is finished stays as it is.
+
+use p3o::run::named_task;
+use p3o::{Config, Report};
+use p3o_lab::sweep::{Job, Watch, sweep};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// Sets the flag after some updates of all runs together.
+struct StopAfter<'a> {
+    updates: AtomicUsize,
+    stop: &'a AtomicBool,
+}
+
+impl Watch for StopAfter<'_> {
+    fn started(&self, _: usize, _: u64) {}
+    fn updated(&self, _: usize, _: &Report) {
+        if self.updates.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.stop.store(true, Ordering::SeqCst);
+        }
+    }
+    fn ended(&self, _: usize) {}
+}
+
+fn jobs(folder: &Path) -> Vec<Job> {
+    let config = |seed: u64| {
+        let spec = p3o_env::tasks::make("PointGather", &Default::default()).expect("a known task").spec().clone();
+        let mut config = Config::preset("quick", "p3o", &spec).expect("a known preset");
+        let small = ["steps=1200", "rollout.envs=4", "rollout.batch=400", "net.hidden=[8]", "algo.passes=2"];
+        small.iter().for_each(|s| config.set(s).expect("a known setting"));
+        config.seed = seed;
+        config
+    };
+    (0..3).map(|seed| Job { config: config(seed), folder: folder.join(format!("seed{seed}")) }).collect()
+}
+
+fn checkpoints(jobs: &[Job]) -> Vec<Vec<u8>> {
+    jobs.iter().map(|job| std::fs::read(p3o::run::checkpoint_path(&job.folder)).expect("a checkpoint")).collect()
+}
+
+/// Runs until `updates` were made; how many jobs are done then.
+fn work(jobs: &[Job], workers: usize, updates: usize) -> usize {
+    let stop = AtomicBool::new(false);
+    let watch = StopAfter { updates: AtomicUsize::new(updates), stop: &stop };
+    let ended = sweep(jobs, workers, &stop, &watch);
+    assert_eq!(ended.len(), jobs.len());
+    ended.into_iter().filter(|e| e.as_ref().expect("no run fails").is_some()).count()
+}
+
+#[test]
+fn stopped_and_started_again_on_other_threads_it_ends_in_the_same_bytes() {
+    let (whole, parts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (whole, parts) = (jobs(whole.path()), jobs(parts.path()));
+    assert_eq!(work(&whole, 2, usize::MAX), 3);
+    // Three updates each: the fourth is the second run's first.
+    assert_eq!(work(&parts, 1, 4), 1);
+    assert!(p3o::run::checkpoint_path(&parts[1].folder).exists() && !parts[2].folder.exists());
+    assert_eq!(work(&parts, 3, usize::MAX), 3);
+    assert!(checkpoints(&whole) == checkpoints(&parts));
+}
+
+#[test]
+fn a_folder_without_its_first_checkpoint_is_started_afresh() {
+    let home = tempfile::tempdir().unwrap();
+    let jobs = jobs(home.path());
+    std::fs::create_dir_all(jobs[0].folder.join("checkpoints")).unwrap();
+    std::fs::write(jobs[0].folder.join("config.toml"), "half a li").unwrap();
+    assert_eq!(work(&jobs[..1], 1, usize::MAX), 1);
+    // Anything else in a folder is somebody's, and stays.
+    std::fs::create_dir_all(&jobs[1].folder).unwrap();
+    std::fs::write(jobs[1].folder.join("thesis.txt"), "all of it").unwrap();
+    let stop = AtomicBool::new(false);
+    let ended = sweep(&jobs[1..], 1, &stop, &StopAfter { updates: AtomicUsize::new(usize::MAX), stop: &stop });
+    assert!(ended[0].as_ref().is_err_and(|e| e.to_string().contains("exists already")));
+    assert!(matches!(&ended[1], Ok(Some(_))), "one failed run does not end the others");
+}
+
+#[test]
+fn a_finished_run_knows_its_task() {
+    let home = tempfile::tempdir().unwrap();
+    let jobs = jobs(home.path());
+    assert!(jobs[0].finished().unwrap().is_none());
+    work(&jobs[..1], 1, usize::MAX);
+    let summary = jobs[0].finished().unwrap().expect("it is done");
+    assert_eq!((summary.steps, summary.seed), (1200, 0));
+    assert!(named_task(&jobs[0].config).is_ok());
+}
