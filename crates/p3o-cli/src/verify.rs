@@ -14,6 +14,11 @@ pub fn verify(args: &VerifyArgs) -> Result<(), Failure> {
     } else {
         table(&checks);
     }
+    verdict(&checks)
+}
+
+/// A claim that fails is a failure of the command.
+fn verdict(checks: &[Check]) -> Result<(), Failure> {
     match checks.iter().filter(|c| c.verdict == Verdict::Fails).count() {
         0 => Ok(()),
         n => Err(Failure::Failed(format!("{n} of {} claims do not hold", checks.len()))),
@@ -36,4 +41,18 @@ fn table(checks: &[Check]) {
     }
     grid.print();
     say!("\n  A finding is an exception to the paper's words that P3O does not rest on.");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_that_fails_makes_the_command_fail() {
+        let check = |verdict| Check { claim: String::new(), computed: String::new(), verdict };
+        let holds = [check(Verdict::Holds), check(Verdict::Finding)];
+        assert!(verdict(&holds).is_ok());
+        let fails = [check(Verdict::Holds), check(Verdict::Fails)];
+        assert!(matches!(verdict(&fails), Err(Failure::Failed(line)) if line == "1 of 2 claims do not hold"));
+    }
 }

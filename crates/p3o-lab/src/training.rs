@@ -5,10 +5,40 @@ use p3o::{Config, ConfigError, Error, Learner};
 use p3o_env::Env;
 use std::sync::Arc;
 
-/// Share of the updates with full steps, and the last steps of policy and critics as shares of the first.
-const HOLD: f64 = 0.3;
-const LAST_STEP: f64 = 0.02;
-const LAST_CRITIC_STEP: f64 = 0.05;
+/// How settings change while a policy is trained; shares are of the updates.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Schedule {
+    /// Share with full steps. Then steps and trust region shrink, so that the noise of single batches averages out: one of
+    /// them tells the cost of an episode to a few percent at best.
+    pub hold: f64,
+    /// The last step as a share of the first.
+    pub last_step: f64,
+    /// Share over which kappa grows to its value, so that the reward is found before the costs close the way to it.
+    pub ramp: f64,
+    /// Share over which the entropy bonus shrinks to nothing.
+    pub entropy: f64,
+}
+
+impl Schedule {
+    /// For problems without much to explore.
+    pub const QUICK: Schedule = Schedule { hold: 0.3, last_step: 0.02, ramp: 0.0, entropy: 0.8 };
+    /// For a reward behind costs.
+    pub const PATIENT: Schedule = Schedule { hold: 0.6, last_step: 0.03, ramp: 0.4, entropy: 0.8 };
+
+    /// Sets what holds at this share of the updates, from what was set at the beginning.
+    fn apply(&self, config: &mut Config, first: &Config, done: f64) {
+        let late = (done - self.hold).max(0.0) / (1.0 - self.hold);
+        let scale = libm::pow(self.last_step, late);
+        config.algo.learning_rate = first.algo.learning_rate * scale;
+        config.algo.target_kl = first.algo.target_kl * scale * scale;
+        config.algo.entropy = first.algo.entropy * (1.0 - done / self.entropy).max(0.0);
+        if self.ramp > 0.0 {
+            config.algo.kappa = first.algo.kappa * (done / self.ramp).min(1.0);
+        }
+        // Critics go on following the policy.
+        config.critic.learning_rate = first.critic.learning_rate * scale.max(0.05);
+    }
+}
 
 /// What is the same for every CMDP.
 const SETTINGS: &[&str] = &[
@@ -37,9 +67,6 @@ const SETTINGS: &[&str] = &[
 /// Networks are linear in the one-hot state, so policy and critics are tables. Nothing is standardised: kappa stands in the
 /// units of the multipliers. The advantages look a few steps ahead only, since the mean of A_C, zero in theory, is part of
 /// the constraint, and a longer look multiplies its noise.
-///
-/// The grid of [`crate::instances::grid`] is not solved so: its first moves all lead through costly cells, and a policy that
-/// has learnt to avoid them no longer meets the goal.
 pub fn config(cmdp: &Cmdp, algo: &str, seed: u64) -> Result<Config, ConfigError> {
     let env = TabularEnv::new(Arc::new(cmdp.clone()));
     let mut config = Config::preset("quick", algo, env.spec())?;
@@ -51,21 +78,32 @@ pub fn config(cmdp: &Cmdp, algo: &str, seed: u64) -> Result<Config, ConfigError>
     Ok(config)
 }
 
+/// Settings for the grid of [`crate::instances::grid`], to be used with [`Schedule::PATIENT`]. All short ways to its goal
+/// lead through costly cells: a policy that learns to avoid them before it knows the goal never meets it, and one that is
+/// sure of its way too soon does not find the detour. An entropy bonus and a growing kappa help against both.
+pub fn grid_config(cmdp: &Cmdp, algo: &str, seed: u64) -> Result<Config, ConfigError> {
+    let mut config = config(cmdp, algo, seed)?;
+    for assignment in [
+        "steps=2_400_000",
+        "rollout.lambda=0.9",
+        "algo.learning_rate=0.15",
+        "algo.passes=4",
+        "algo.entropy=0.06",
+        "critic.learning_rate=0.1",
+    ] {
+        config.set(assignment)?;
+    }
+    Ok(config)
+}
+
 /// Trains on a CMDP and returns the policy as a table.
-///
-/// Steps and trust region shrink from a third of the way on, so that the noise of single batches averages out: a limit on an
-/// episode's cost is only known to a few percent from one of them.
-pub fn train(cmdp: &Cmdp, config: Config) -> Result<Vec<f64>, Error> {
+pub fn train(cmdp: &Cmdp, config: Config, schedule: &Schedule) -> Result<Vec<f64>, Error> {
     let shared = Arc::new(cmdp.clone());
     let make = move || Box::new(TabularEnv::new(shared.clone())) as Box<dyn Env>;
-    let (updates, full, critic_step) = (config.updates(), config.algo.clone(), config.critic.learning_rate);
+    let (updates, first) = (config.updates(), config.clone());
     let mut learner = Learner::new(config, &make)?;
     for update in 0..updates {
-        let late = (update as f64 / updates as f64 - HOLD).max(0.0) / (1.0 - HOLD);
-        let scale = libm::pow(LAST_STEP, late);
-        let algo = &mut learner.config.algo;
-        (algo.learning_rate, algo.target_kl) = (full.learning_rate * scale, full.target_kl * scale * scale);
-        learner.config.critic.learning_rate = critic_step * scale.max(LAST_CRITIC_STEP);
+        schedule.apply(&mut learner.config, &first, update as f64 / updates as f64);
         learner.update()?;
     }
     Ok(table(&learner, cmdp))
