@@ -127,9 +127,11 @@ impl Progress {
             });
         }
         parts.push(format!("kl {:.4}", report.passes.kl));
-        if !learner.constraints().is_empty() {
-            parts.push(format!("kappa {:.3}", report.passes.kappa).trim_end_matches('0').trim_end_matches('.').into());
+        let short = |x: f64| format!("{x:.3}").trim_end_matches('0').trim_end_matches('.').to_string();
+        if !learner.constraints().is_empty() && learner.config.algo.name == "p3o" {
+            parts.push(format!("kappa {}", short(report.passes.kappa)));
         }
+        parts.extend(report.passes.multipliers.iter().map(|&nu| format!("multiplier {}", short(nu))));
         parts.join("  ")
     }
 }

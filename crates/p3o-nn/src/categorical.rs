@@ -73,3 +73,13 @@ pub fn kl_grad<E: Real>(logits: &[E], old_logits: &[E], weight: E, d_logits: &mu
         *d += weight * new(x).exp() * (new(x) - old(y) - kl);
     }
 }
+
+/// Adds `weight` times M t to `product`, where M is the Fisher matrix of the logits: the Hessian of [`kl`] where both
+/// policies are the same, diag(p) - p p^T.
+pub fn fisher<E: Real>(logits: &[E], tangent: &[E], weight: E, product: &mut [E]) {
+    let log_p = normalized(logits);
+    let mean: E = logits.iter().zip(tangent).map(|(&x, &t)| log_p(x).exp() * t).sum();
+    for ((p, &x), &t) in product.iter_mut().zip(logits).zip(tangent) {
+        *p += weight * log_p(x).exp() * (t - mean);
+    }
+}

@@ -81,11 +81,21 @@ pub fn kl_grad<E: Real>(
     }
 }
 
+/// Adds `weight` times M t to `product`, where M is the Fisher matrix of the mean: the Hessian of [`kl`] where both
+/// policies are the same. That of `log_std` is twice the identity, and the two do not mix.
+pub fn fisher<E: Real>(log_std: &[E], tangent: &[E], weight: E, product: &mut [E]) {
+    for ((p, &t), &s) in product.iter_mut().zip(tangent).zip(log_std) {
+        *p += weight * t * (E::of(-2.0) * s).exp();
+    }
+}
+
 /// A policy against the older one that it is compared with, with all that does not depend on the row worked out once.
 #[derive(Clone, Debug, Default)]
 pub struct Against<E> {
     inverse: Vec<E>,
     old_inverse: Vec<E>,
+    /// Slope of [`kl`] in each log deviation.
+    kl_slope: Vec<E>,
     /// What [`log_prob`] and [`kl`] have whatever the row.
     log_norm: E,
     kl_base: E,
@@ -98,6 +108,9 @@ impl<E: Real> Against<E> {
         self.inverse.extend(log_std.iter().map(|&s| (-s).exp()));
         self.old_inverse.clear();
         self.old_inverse.extend(old_log_std.iter().map(|&s| (-s).exp()));
+        self.kl_slope.clear();
+        let slopes = log_std.iter().zip(old_log_std).map(|(&s, &o)| (E::of(2.0) * (s - o)).exp() - E::ONE);
+        self.kl_slope.extend(slopes);
         self.log_norm = log_std.iter().fold(E::ZERO, |sum, &s| sum + (s + E::of(HALF_LN_2PI)));
         // With equal means only the deviations are left.
         self.kl_base = kl(log_std, log_std, log_std, old_log_std);
@@ -133,5 +146,22 @@ impl<E: Real> Against<E> {
             squares += shift * shift;
         }
         E::of(0.5) * squares + self.kl_base
+    }
+
+    /// [`kl_grad`] from the old policy to the new one.
+    #[inline]
+    pub fn kl_grad(&self, mean: &[E], old_mean: &[E], weight: E, d_mean: &mut [E], d_log_std: &mut [E]) {
+        for (i, &inverse) in self.old_inverse.iter().enumerate() {
+            d_mean[i] += weight * (mean[i] - old_mean[i]) * inverse * inverse;
+            d_log_std[i] += weight * self.kl_slope[i];
+        }
+    }
+
+    /// [`fisher`] of the new policy.
+    #[inline]
+    pub fn fisher(&self, tangent: &[E], weight: E, product: &mut [E]) {
+        for ((p, &t), &inverse) in product.iter_mut().zip(tangent).zip(&self.inverse) {
+            *p += weight * t * inverse * inverse;
+        }
     }
 }

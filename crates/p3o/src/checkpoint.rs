@@ -131,6 +131,9 @@ fn to_bytes(learner: &Learner) -> Vec<u8> {
     store.value("shuffles", &learner.shuffles);
     store.value("normalizer", &learner.normalizer);
     store.value("progress", &learner.progress);
+    if !learner.multipliers.is_empty() {
+        store.value("multipliers", &learner.multipliers);
+    }
     let mut about = describe(learner);
     let parts = store.0.iter().map(|(name, (_, _, bytes))| (name.as_str(), &bytes[..]));
     about.checksum = checksum(&about, parts);
@@ -198,6 +201,9 @@ fn fill(learner: &mut Learner, source: &Source) -> Result<(), String> {
     learner.shuffles = source.value("shuffles")?;
     learner.normalizer = source.value("normalizer")?;
     learner.progress = source.value("progress")?;
+    if !learner.multipliers.is_empty() {
+        learner.multipliers = source.value("multipliers")?;
+    }
     Ok(())
 }
 

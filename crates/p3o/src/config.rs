@@ -12,7 +12,21 @@ use std::collections::BTreeMap;
 pub const ALGORITHMS: &[(&str, &str)] = &[
     ("p3o", "Penalized Proximal Policy Optimization: keeps every cost under its limit"),
     ("ppo", "Proximal Policy Optimization: ignores the costs (P3O without constraints)"),
+    ("ppo-lag", "PPO with a Lagrange multiplier for each constraint"),
+    ("focops", "First Order Constrained Optimization in Policy Space: multipliers, a step in the space of policies"),
+    ("ipo", "Interior-point Policy Optimization: PPO with a logarithmic barrier in front of each limit"),
+    ("trpo", "Trust Region Policy Optimization: second order, ignores the costs"),
+    ("trpo-lag", "TRPO with a Lagrange multiplier for each constraint"),
+    ("cpo", "Constrained Policy Optimization: second order, one constraint"),
+    ("pcpo", "Projection-based CPO: TRPO's step, projected back under the limit; one constraint"),
 ];
+
+/// The algorithms that ignore every limit.
+pub const UNCONSTRAINED: &[&str] = &["ppo", "trpo"];
+/// Those with a multiplier for each constraint.
+pub const WITH_MULTIPLIERS: &[&str] = &["ppo-lag", "focops", "trpo-lag"];
+/// Those that can keep one limit only.
+pub const ONE_CONSTRAINT: &[&str] = &["cpo", "pcpo"];
 
 /// The presets by name.
 pub const PRESETS: &[(&str, &str)] = &[
@@ -123,6 +137,16 @@ choices! {
 }
 
 choices! {
+    /// In which measure PCPO projects back under the limit.
+    Projection, "projection" {
+        /// The KL of policies.
+        Kl = "kl",
+        /// The distance of parameters.
+        L2 = "l2",
+    }
+}
+
+choices! {
     /// What a critic is fitted to.
     Target, "critic target" {
         /// The discounted sum of what follows (Algorithm 1, lines 3 and 4).
@@ -154,6 +178,10 @@ pub struct Config {
     pub net: Net,
     /// The policy's update.
     pub algo: Algo,
+    /// Multipliers, for the algorithms that have them.
+    pub multiplier: Multiplier,
+    /// The step of second-order algorithms.
+    pub second_order: SecondOrder,
     /// The critics' update.
     pub critic: Critic,
     /// The run's folder.
@@ -198,13 +226,13 @@ pub struct Net {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Algo {
-    /// p3o or ppo.
+    /// p3o, ppo, ppo-lag, focops, ipo, trpo, trpo-lag, cpo or pcpo.
     pub name: String,
     /// Step size of Adam.
     pub learning_rate: f64,
     /// Passes over the batch at most.
     pub passes: usize,
-    /// Rows of a mini-batch; 0 takes the whole batch at once.
+    /// Rows of a mini-batch, for p3o and ppo; 0 takes the whole batch at once.
     pub minibatch: usize,
     /// Epsilon of the clipped ratio.
     pub clip: f64,
@@ -234,6 +262,45 @@ pub struct Algo {
     pub cost_estimate: CostEstimate,
     /// Share of each limit held back as a safety margin.
     pub margin: f64,
+    /// t of IPO's barrier log(-x) / t: the larger, the steeper and nearer to the limit.
+    pub barrier: f64,
+    /// lambda of FOCOPS: the larger, the closer its target stays to the old policy.
+    pub temperature: f64,
+}
+
+impl Algo {
+    /// Mean KL at which the passes end, and to which second-order steps reach.
+    pub fn trust_region(&self) -> f64 {
+        self.target_kl * self.kl_slack
+    }
+}
+
+/// Lagrange multipliers of ppo-lag, trpo-lag and focops.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Multiplier {
+    /// First value.
+    pub init: f64,
+    /// Step size per update: of Adam for ppo-lag and trpo-lag, of the plain gradient for focops.
+    pub learning_rate: f64,
+    /// Largest value.
+    pub max: f64,
+}
+
+/// The step of trpo, trpo-lag, cpo and pcpo.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SecondOrder {
+    /// Added to the diagonal of the KL's Hessian.
+    pub damping: f64,
+    /// Iterations of conjugate gradients.
+    pub cg_iterations: usize,
+    /// Factor by which the line search shortens a step that it does not take.
+    pub backtrack: f64,
+    /// How often it does so before it leaves the policy as it was.
+    pub backtracks: usize,
+    /// How PCPO projects: kl (the nearest policy) or l2 (the nearest parameters).
+    pub projection: Projection,
 }
 
 /// The critics' update.
@@ -301,6 +368,16 @@ impl Config {
                 reward_scale: RewardScale::Standard,
                 cost_estimate: CostEstimate::Steps,
                 margin: 0.2,
+                barrier: 20.0,
+                temperature: 1.5,
+            },
+            multiplier: Multiplier { init: 1.0, learning_rate: 0.05, max: 1e6 },
+            second_order: SecondOrder {
+                damping: 0.1,
+                cg_iterations: 10,
+                backtrack: 0.8,
+                backtracks: 10,
+                projection: Projection::Kl,
             },
             critic: Critic { learning_rate: 1e-3, passes: 40, minibatch: 0, target: Target::Return, normalize: true },
             run: Run { checkpoint_every: 10 },
@@ -308,7 +385,21 @@ impl Config {
         if name == "paper" {
             config.follow_the_paper(spec);
         }
+        config.suit_the_algorithm();
         Ok(config)
+    }
+
+    /// Where the other algorithms differ from P3O in both presets.
+    fn suit_the_algorithm(&mut self) {
+        if !["p3o", "ppo"].contains(&self.algo.name.as_str()) {
+            // CPO, PCPO and IPO weigh the offset against the surrogate, so the two must be commensurate.
+            self.algo.offset = Offset::PerStep;
+            self.algo.cost_scale = CostScale::Whole;
+        }
+        if self.algo.name == "focops" {
+            self.multiplier.learning_rate = 0.01;
+            self.multiplier.max = 2.0;
+        }
     }
 
     /// The paper's two tables, and what its code base does where they are silent.
@@ -403,6 +494,15 @@ impl Config {
         range("algo.kappa_growth", a.kappa_growth, 1.0, 1e6)?;
         range("algo.kappa_max", a.kappa_max, 0.0, 1e12)?;
         range("algo.margin", a.margin, 0.0, 1.0)?;
+        range("algo.barrier", a.barrier, 1e-9, 1e12)?;
+        range("algo.temperature", a.temperature, 1e-9, 1e12)?;
+        range("multiplier.init", self.multiplier.init, 0.0, 1e6)?;
+        range("multiplier.learning_rate", self.multiplier.learning_rate, 0.0, 1e6)?;
+        range("multiplier.max", self.multiplier.max, 0.0, 1e6)?;
+        range("second_order.damping", self.second_order.damping, 0.0, 1e6)?;
+        range("second_order.cg_iterations", self.second_order.cg_iterations as f64, 1.0, 1e6)?;
+        range("second_order.backtrack", self.second_order.backtrack, 1e-3, 0.999)?;
+        range("second_order.backtracks", self.second_order.backtracks as f64, 0.0, 1e6)?;
         range("critic.learning_rate", c.learning_rate, 0.0, 1.0)?;
         range("critic.passes", c.passes as f64, 0.0, 1e6)?;
         range("run.checkpoint_every", self.run.checkpoint_every as f64, 1.0, f64::INFINITY)?;
@@ -419,6 +519,26 @@ impl Config {
         }
         if self.net.hidden.iter().any(|&n| n == 0 || n > 65_536) {
             return Err(ConfigError::new("net.hidden needs widths between 1 and 65536".to_string()));
+        }
+        self.check_algorithm()
+    }
+
+    /// Whether the algorithm can do what it is asked for.
+    fn check_algorithm(&self) -> Result<(), ConfigError> {
+        let name = self.algo.name.as_str();
+        if ONE_CONSTRAINT.contains(&name) && self.limits.len() > 1 {
+            let costs: Vec<&str> = self.limits.keys().map(String::as_str).collect();
+            return Err(ConfigError::new(format!(
+                "{name} can keep one limit only, not {} ({}): use p3o, which keeps any number, or free the others with \
+                 --limit NAME=none",
+                costs.len(),
+                costs.join(", ")
+            )));
+        }
+        if self.algo.minibatch > 0 && !["p3o", "ppo"].contains(&name) {
+            return Err(ConfigError::new(format!(
+                "algo.minibatch must be 0 for {name}, which takes the whole batch at once; p3o and ppo take mini-batches"
+            )));
         }
         Ok(())
     }

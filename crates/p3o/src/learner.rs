@@ -1,9 +1,10 @@
 //! The loop's body: collect, advantages, update. Everything that a run's next number depends on lives here.
 
 use crate::advantage::{Signal, gae, moments, rescale};
+use crate::algo::multiplier::Multiplier;
 use crate::algo::violation::{self, EpisodeCost};
-use crate::algo::{Memory, Passes, PolicyBatch, p3o};
-use crate::config::{Config, CostEstimate, RewardScale, Target};
+use crate::algo::{self, Memory, Passes, PolicyBatch};
+use crate::config::{Config, CostEstimate, RewardScale, Target, UNCONSTRAINED, WITH_MULTIPLIERS};
 use crate::critic::{Critic, CriticMemory};
 use crate::error::Error;
 use crate::normalize::Normalizer;
@@ -35,6 +36,8 @@ pub struct Learner {
     pub(crate) collector: Collector,
     pub(crate) shuffles: Vec<ChaCha8Rng>,
     pub(crate) progress: Progress,
+    /// One per constraint, for algorithms that have them.
+    pub(crate) multipliers: Vec<Multiplier>,
     scratch: Scratch,
 }
 
@@ -72,6 +75,8 @@ pub struct Report {
     pub costs_per_step: Vec<f64>,
     /// Offset of every constraint as it stood in the loss.
     pub offsets: Vec<f64>,
+    /// How far every constraint's episode cost was over its limit, margin included.
+    pub excess: Vec<f64>,
     /// What the policy's passes did.
     pub passes: Passes,
     /// Entropy of the policy before the update.
@@ -116,7 +121,7 @@ impl Learner {
         let limit = |name: &str| config.limits.get(name).copied().unwrap_or(f64::INFINITY);
         let limits: Vec<f64> = spec.costs.iter().map(|c| limit(&c.name)).collect();
         let constraints: Vec<usize> = match config.algo.name.as_str() {
-            "ppo" => Vec::new(),
+            name if UNCONSTRAINED.contains(&name) => Vec::new(),
             _ => (0..limits.len()).filter(|&i| limits[i].is_finite()).collect(),
         };
         let mut rng = stream(config.seed, INIT_STREAM);
@@ -145,6 +150,8 @@ impl Learner {
         };
         let progress =
             Progress { costs: vec![0.0; limits.len()], discounted: vec![0.0; limits.len()], ..Progress::default() };
+        let multiplied = WITH_MULTIPLIERS.contains(&config.algo.name.as_str());
+        let multipliers = if multiplied { vec![Multiplier::new(config.multiplier.init); m] } else { Vec::new() };
         Ok(Learner {
             normalizer: Normalizer::new(spec.obs_dim, r.normalize_obs),
             shuffles: (0..2 + m as u64).map(|i| stream(config.seed, SHUFFLE_STREAM - i)).collect(),
@@ -156,6 +163,7 @@ impl Learner {
             critics,
             collector,
             progress,
+            multipliers,
             scratch,
         })
     }
@@ -302,12 +310,13 @@ impl Learner {
                 EpisodeCost { episode, discounted, length, limit: self.limits[cost] * (1.0 - config.algo.margin) };
             let offset = violation::offset(config.algo.offset, &estimate, cost_gamma);
             report.offsets.push(violation::scale(config.algo.cost_scale, &mut s.adv_c[i], offset));
+            report.excess.push(estimate.episode - estimate.limit);
         }
     }
 
     /// The policy's passes and the critics' fits.
     fn improve(&mut self, report: &mut Report) {
-        let Learner { scratch: s, policy, critics, config, shuffles, .. } = self;
+        let Learner { scratch: s, policy, critics, config, shuffles, multipliers, .. } = self;
         report.entropy = policy.entropy(&s.outputs);
         // Settings may be changed between updates, as a schedule does.
         policy.adam.learning_rate = config.algo.learning_rate;
@@ -321,13 +330,11 @@ impl Learner {
             adv_r: &s.adv_r,
             adv_c: &s.adv_c,
             offsets: &report.offsets,
+            excess: &report.excess,
         };
         let (policy_rng, critic_rngs) = shuffles.split_at_mut(1);
         let memory = &mut s.memory;
-        let mut act = || match config.algo.minibatch {
-            0 => p3o::update(policy, &batch, &config.algo, memory),
-            _ => p3o::update_minibatches(policy, &batch, &config.algo, memory, &mut policy_rng[0]),
-        };
+        let mut act = || algo::update(policy, &batch, config, multipliers, memory, &mut policy_rng[0]);
         let parts = critics.iter_mut().zip(&mut s.critic_memory).zip(&s.targets).zip(critic_rngs);
         let fit = || -> Vec<f64> {
             parts

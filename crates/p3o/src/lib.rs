@@ -22,4 +22,4 @@ pub use config::Config;
 pub use error::{ConfigError, Error};
 pub use learner::{Learner, Report};
 pub use run::{Finish, Run};
-pub use trainer::{Algorithm, P3o, Ppo, Trained, Trainer};
+pub use trainer::{Algorithm, Cpo, Focops, Ipo, P3o, Pcpo, Ppo, PpoLag, Trained, Trainer, Trpo, TrpoLag};

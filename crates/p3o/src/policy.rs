@@ -63,6 +63,8 @@ pub struct PolicyMemory {
     sums: Vec<PassSums>,
     d_log_std: Vec<f32>,
     against: gaussian::Against<f32>,
+    outputs: Vec<f32>,
+    direction: Vec<f32>,
 }
 
 impl Policy {
@@ -142,6 +144,8 @@ impl Policy {
             sums: vec![sums; chunks.max(1)],
             d_log_std,
             against: gaussian::Against::default(),
+            outputs: Vec::new(),
+            direction: Vec::new(),
         }
     }
 
@@ -159,6 +163,35 @@ impl Policy {
         total: &mut PassSums,
         weight: impl Fn(&mut [f64], usize, f32) -> f32 + Sync,
     ) {
+        let weights = |terms: &mut [f64], row: usize, ratio: f32, _kl: f32| (weight(terms, row, ratio), 0.0);
+        self.weighted_pass::<false>(memory, x, rows, old, entropy, total, weights);
+    }
+
+    /// Like [`Policy::pass`] over a whole batch, with the gradient of mean_t u_t KL(pi_theta || pi_k)(s_t) added:
+    /// (w_t, u_t) = `weights(terms, row, ratio, kl)`.
+    pub fn pass_with_kl(
+        &self,
+        memory: &mut PolicyMemory,
+        x: &Tiles<f32>,
+        old: &Behaviour,
+        entropy: f32,
+        total: &mut PassSums,
+        weights: impl Fn(&mut [f64], usize, f32, f32) -> (f32, f32) + Sync,
+    ) {
+        self.weighted_pass::<true>(memory, x, None, old, entropy, total, weights);
+    }
+
+    #[allow(clippy::too_many_arguments)] // those of `pass`
+    fn weighted_pass<const KL: bool>(
+        &self,
+        memory: &mut PolicyMemory,
+        x: &Tiles<f32>,
+        rows: Option<&[u32]>,
+        old: &Behaviour,
+        entropy: f32,
+        total: &mut PassSums,
+        weights: impl Fn(&mut [f64], usize, f32, f32) -> (f32, f32) + Sync,
+    ) {
         let chunks = x.chunks();
         let (n, width) = (self.net.outputs(), self.action_width());
         let share = 1.0 / x.rows() as f32;
@@ -169,24 +202,25 @@ impl Policy {
         self.net.pass(&mut memory.net, x, sums, |sums, first, outputs, d_outputs| {
             for (i, (out, d)) in outputs.chunks_exact(n).zip(d_outputs.chunks_exact_mut(n)).enumerate() {
                 let row = rows.map_or(first + i, |rows| rows[first + i] as usize);
+                let (ratio, kl) = self.compare(against, old, row, out);
+                sums.kl += f64::from(kl);
+                let (w, u) = weights(&mut sums.terms, row, ratio, kl);
+                let (w, u) = (w * share, u * share);
                 let action = &old.actions[row * width..][..width];
                 let was = &old.outputs[row * n..][..n];
-                let log_prob = if self.is_discrete() {
-                    categorical::log_prob(out, action[0] as usize)
-                } else {
-                    against.log_prob(out, action)
-                };
-                let ratio = libm::expf(log_prob - old.log_probs[row]);
-                let w = weight(&mut sums.terms, row, ratio) * share;
                 d.fill(0.0);
                 if self.is_discrete() {
-                    sums.kl += f64::from(categorical::kl(out, was));
                     categorical::log_prob_grad(out, action[0] as usize, w, d);
                     categorical::entropy_grad(out, -entropy * share, d);
+                    if KL {
+                        categorical::kl_grad(out, was, u, d);
+                    }
                 } else {
-                    sums.kl += f64::from(against.kl(out, was));
                     against.log_prob_grad(out, action, w, d, &mut sums.d_log_std);
                     sums.d_log_std.iter_mut().for_each(|g| *g -= entropy * share);
+                    if KL {
+                        against.kl_grad(out, was, u, d, &mut sums.d_log_std);
+                    }
                 }
             }
         });
@@ -196,6 +230,87 @@ impl Policy {
             total.add(part, 1.0 / x.rows() as f64);
             memory.d_log_std.iter_mut().zip(&part.d_log_std).for_each(|(t, p)| *t += p);
         }
+    }
+
+    /// The ratio pi_theta / pi_k at a row's action and KL(pi_theta || pi_k) in its state, for this policy's outputs there.
+    #[inline(always)] // part of the inner loop of every pass
+    fn compare(&self, against: &gaussian::Against<f32>, old: &Behaviour, row: usize, out: &[f32]) -> (f32, f32) {
+        let (n, width) = (out.len(), self.action_width());
+        let action = &old.actions[row * width..][..width];
+        let was = &old.outputs[row * n..][..n];
+        let (log_prob, kl) = if self.is_discrete() {
+            (categorical::log_prob(out, action[0] as usize), categorical::kl(out, was))
+        } else {
+            (against.log_prob(out, action), against.kl(out, was))
+        };
+        (libm::expf(log_prob - old.log_probs[row]), kl)
+    }
+
+    /// What a pass would leave in `total`, without a gradient: `term(terms, row, ratio)` adds each sample's loss terms.
+    pub fn measure(
+        &self,
+        memory: &mut PolicyMemory,
+        x: &Tiles<f32>,
+        old: &Behaviour,
+        total: &mut PassSums,
+        term: impl Fn(&mut [f64], usize, f32),
+    ) {
+        let mut outputs = std::mem::take(&mut memory.outputs);
+        outputs.resize(x.rows() * self.net.outputs(), 0.0);
+        self.evaluate(memory, x, &mut outputs);
+        memory.against.set(&self.log_std, old.log_std);
+        let sums = &mut memory.sums[0];
+        sums.clear();
+        for (row, out) in outputs.chunks_exact(self.net.outputs()).enumerate() {
+            let (ratio, kl) = self.compare(&memory.against, old, row, out);
+            sums.kl += f64::from(kl);
+            term(&mut sums.terms, row, ratio);
+        }
+        total.clear();
+        total.add(sums, 1.0 / x.rows() as f64);
+        memory.outputs = outputs;
+    }
+
+    /// H v, where H is the Hessian of the mean KL(pi_theta || pi_k) at theta = theta_k, this policy: J^T M J for the
+    /// network, twice the identity for `log_std`. Vectors are in the order of [`Policy::parameters`].
+    pub fn fisher_product(&self, memory: &mut PolicyMemory, x: &Tiles<f32>, v: &[f64]) -> Vec<f64> {
+        let (n, share) = (self.net.outputs(), 1.0 / x.rows() as f32);
+        let (v_net, v_log_std) = v.split_at(self.net.params().len());
+        memory.direction.clear();
+        memory.direction.extend(v_net.iter().map(|&v| v as f32));
+        memory.against.set(&self.log_std, &self.log_std);
+        let against = &memory.against;
+        let mut nothing = vec![(); x.chunks()];
+        self.net.tangent_pass(&mut memory.net, x, &memory.direction, &mut nothing, |(), _, outputs, tangents, d| {
+            d.fill(0.0);
+            let rows = outputs.chunks_exact(n).zip(tangents.chunks_exact(n)).zip(d.chunks_exact_mut(n));
+            for ((out, tangent), d) in rows {
+                if self.is_discrete() {
+                    categorical::fisher(out, tangent, share, d);
+                } else {
+                    against.fisher(tangent, share, d);
+                }
+            }
+        });
+        let product = memory.net.gradient().iter().map(|&p| f64::from(p));
+        product.chain(v_log_std.iter().map(|v| 2.0 * v)).collect()
+    }
+
+    /// All parameters: the network's in its own order, padding included, then `log_std`.
+    pub fn parameters(&self) -> Vec<f32> {
+        self.net.params().iter().chain(&self.log_std).copied().collect()
+    }
+
+    /// Replaces all parameters by some in the order of [`Policy::parameters`].
+    pub fn set_parameters(&mut self, parameters: &[f32]) {
+        let (net, log_std) = parameters.split_at(self.net.params().len());
+        self.net.set_params(net);
+        self.log_std.copy_from_slice(log_std);
+    }
+
+    /// The gradient of the last pass in the order of [`Policy::parameters`].
+    pub fn gradient(&self, memory: &PolicyMemory) -> Vec<f64> {
+        memory.net.gradient().iter().chain(&memory.d_log_std).map(|&g| f64::from(g)).collect()
     }
 
     /// Applies Adam to the gradient of the last pass. Returns the gradient's norm.

@@ -1,5 +1,6 @@
 //! A run is a folder: settings, progress, checkpoints, TensorBoard events and a summary.
 
+use crate::algo::Passes;
 use crate::checkpoint;
 use crate::config::Config;
 use crate::error::Error;
@@ -190,7 +191,7 @@ impl Run {
     }
 
     fn record(&mut self, report: &Report) -> Result<(), Error> {
-        let mut row = values(report);
+        let mut row = values(&self.learner, report);
         row.push(self.wall_s());
         self.csv.append(&row)?;
         let scalars: Vec<(&str, f64)> =
@@ -276,9 +277,9 @@ fn columns(learner: &Learner) -> Vec<String> {
     columns.extend(costs.iter().map(|c| format!("cost_per_step_{c}")));
     columns.extend(constrained.iter().map(|c| format!("offset_{c}")));
     columns.extend(constrained.iter().map(|c| format!("loss_cost_{c}")));
-    columns.extend(constrained.iter().map(|c| format!("penalized_{c}")));
-    let rest = ["loss", "loss_reward", "kl", "kappa", "passes", "redone", "gradient_norm", "entropy"];
-    columns.extend(rest.map(String::from));
+    columns.extend(["loss", "loss_reward", "kl", "passes", "gradient_norm", "entropy"].map(String::from));
+    let none = Passes::new(constrained.len());
+    columns.extend(none.own_figures(&learner.config.algo.name, &constrained).into_iter().map(|(name, _)| name));
     for kind in ["value_loss", "explained"] {
         columns.push(format!("{kind}_reward"));
         columns.extend(constrained.iter().map(|c| format!("{kind}_{c}")));
@@ -288,14 +289,16 @@ fn columns(learner: &Learner) -> Vec<String> {
 }
 
 /// A report in the order of [`columns`], but for the last one.
-fn values(r: &Report) -> Vec<f64> {
+fn values(learner: &Learner, r: &Report) -> Vec<f64> {
     let mut row = vec![r.update as f64, r.steps as f64, r.episodes as f64, r.ret, r.length];
     let p = &r.passes;
-    for group in [&r.costs, &r.costs_per_step, &r.offsets, &p.loss_c, &p.penalized] {
+    for group in [&r.costs, &r.costs_per_step, &r.offsets, &p.loss_c] {
         row.extend(group);
     }
-    let counts = [p.steps as f64, p.redone as f64];
-    row.extend([p.loss, p.loss_r, p.kl, p.kappa, counts[0], counts[1], p.gradient_norm, r.entropy]);
+    row.extend([p.loss, p.loss_r, p.kl, p.steps as f64, p.gradient_norm, r.entropy]);
+    let constrained = learner.constraints().iter().map(|&i| learner.spec().costs[i].name.as_str());
+    let own = p.own_figures(&learner.config.algo.name, &constrained.collect::<Vec<_>>());
+    row.extend(own.into_iter().map(|(_, value)| value));
     row.extend(r.critic_losses.iter().chain(&r.explained));
     row.push(r.steps as f64 / r.update as f64 / ((r.rollout_ms + r.update_ms) / 1e3));
     row

@@ -33,10 +33,6 @@ pub struct P3o {
     pub kappa: Option<f64>,
 }
 
-/// Proximal Policy Optimization, which ignores the costs.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Ppo;
-
 /// An algorithm for [`Trainer::new`].
 pub trait Algorithm {
     /// Its name in a [`Config`].
@@ -54,13 +50,41 @@ impl Algorithm for P3o {
     }
 }
 
-impl Algorithm for Ppo {
-    fn name(&self) -> &'static str {
-        "ppo"
-    }
-    fn settings(&self) -> Vec<String> {
-        Vec::new()
-    }
+/// Algorithms that take the preset as it is.
+macro_rules! plain {
+    ($($(#[$doc:meta])* $type:ident = $name:literal,)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default)]
+        pub struct $type;
+
+        impl Algorithm for $type {
+            fn name(&self) -> &'static str {
+                $name
+            }
+            fn settings(&self) -> Vec<String> {
+                Vec::new()
+            }
+        }
+    )*};
+}
+
+plain! {
+    /// Proximal Policy Optimization, which ignores the costs.
+    Ppo = "ppo",
+    /// PPO with a Lagrange multiplier for each constraint.
+    PpoLag = "ppo-lag",
+    /// First Order Constrained Optimization in Policy Space.
+    Focops = "focops",
+    /// Interior-point Policy Optimization.
+    Ipo = "ipo",
+    /// Trust Region Policy Optimization, which ignores the costs.
+    Trpo = "trpo",
+    /// TRPO with a Lagrange multiplier for each constraint.
+    TrpoLag = "trpo-lag",
+    /// Constrained Policy Optimization, for one constraint.
+    Cpo = "cpo",
+    /// Projection-based Constrained Policy Optimization, for one constraint.
+    Pcpo = "pcpo",
 }
 
 /// What training came to.

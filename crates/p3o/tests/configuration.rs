@@ -2,7 +2,7 @@
 
 use crate::util::{one_line, small_task};
 use p3o::Config;
-use p3o::config::{ALGORITHMS, Activation, KappaSchedule, PRESETS, count};
+use p3o::config::{ALGORITHMS, Activation, KappaSchedule, ONE_CONSTRAINT, Offset, PRESETS, count};
 use p3o_env::{EnvSpec, TASKS, tasks};
 
 fn spec(task: &str) -> EnvSpec {
@@ -37,7 +37,13 @@ fn every_preset_of_every_task_is_valid_and_survives_writing_and_reading() {
         for (preset, _) in PRESETS {
             for (algo, _) in ALGORITHMS {
                 let config = Config::preset(preset, algo, &spec).unwrap();
-                config.check(&spec).unwrap_or_else(|e| panic!("{} {preset} {algo}: {e}", task.name));
+                let checked = config.check(&spec);
+                if spec.costs.len() > 1 && ONE_CONSTRAINT.contains(algo) {
+                    let line = one_line(checked.unwrap_err());
+                    assert!(line.starts_with(algo) && line.contains("use p3o"), "{line}");
+                } else {
+                    checked.unwrap_or_else(|e| panic!("{} {preset} {algo}: {e}", task.name));
+                }
                 assert_eq!(Config::from_toml(&config.to_toml()).unwrap(), config);
                 assert_eq!((&config.task[..], &config.preset[..], &config.algo.name[..]), (task.name, *preset, *algo));
                 // Every cost starts with the limit that the task proposes.
@@ -171,6 +177,16 @@ fn nonsense_is_refused_by_name() {
         ("algo.cost_scale=hole", "did you mean `whole`?"),
         ("algo.reward_scale=standart", "did you mean `standard`?"),
         ("algo.margin=1.5", "algo.margin"),
+        ("algo.barrier=0", "algo.barrier"),
+        ("algo.temperature=-1", "algo.temperature"),
+        ("multiplier.init=-1", "multiplier.init"),
+        ("multiplier.learning_rate=-0.1", "multiplier.learning_rate"),
+        ("multiplier.max=-1", "multiplier.max"),
+        ("second_order.damping=-0.1", "second_order.damping"),
+        ("second_order.cg_iterations=0", "second_order.cg_iterations"),
+        ("second_order.backtrack=1", "second_order.backtrack must be between 0.001 and 0.999"),
+        ("second_order.backtracks=1e9", "second_order.backtracks"),
+        ("second_order.projection=l1", "unknown projection `l1` (there is: kl, l2)"),
         ("critic.learning_rate=2", "critic.learning_rate"),
         ("run.checkpoint_every=0", "run.checkpoint_every"),
         ("limits.hazards=-1", "limit of hazards must be at least 0"),
@@ -184,6 +200,47 @@ fn nonsense_is_refused_by_name() {
     assert!(one_line(point_goal().check(&bare).unwrap_err()).contains("has no costs"));
     assert!(one_line(Config::preset("quik", "p3o", &bare).unwrap_err()).contains("did you mean `quick`?"));
     assert!(one_line(Config::preset("quick", "pppo", &bare).unwrap_err()).contains("did you mean `ppo`?"));
+}
+
+#[test]
+fn an_algorithm_is_asked_only_for_what_it_can_do() {
+    let navigation = spec("Navigation");
+    for algo in ONE_CONSTRAINT {
+        let mut config = small_task(algo, "Navigation", &[]);
+        let line = one_line(config.check(&navigation).unwrap_err());
+        assert!(line.contains("one limit only, not 2 (hazards, pillars)") && line.contains("use p3o"), "{line}");
+        // One limit or none is within its power.
+        config.limits.remove("pillars");
+        config.check(&navigation).unwrap();
+        config.limits.clear();
+        config.check(&navigation).unwrap();
+    }
+    for (algo, _) in ALGORITHMS {
+        let config = small_task(algo, "PointGoal", &["algo.minibatch=100"]);
+        let checked = config.check(&spec("PointGoal"));
+        if ["p3o", "ppo"].contains(algo) {
+            checked.unwrap();
+        } else {
+            assert!(one_line(checked.unwrap_err()).contains("algo.minibatch must be 0"), "{algo}");
+        }
+    }
+}
+
+#[test]
+fn presets_follow_the_papers_table_of_algorithms() {
+    let spec = spec("PointGoal");
+    for (algo, _) in ALGORITHMS {
+        let paper = Config::preset("paper", algo, &spec).unwrap();
+        let (a, m, o) = (&paper.algo, &paper.multiplier, &paper.second_order);
+        assert_eq!((a.learning_rate, a.clip, a.target_kl, a.kl_slack), (3e-4, 0.2, 0.01, 1.0), "{algo}");
+        assert_eq!((o.damping, o.backtrack, o.backtracks), (0.1, 0.8, 10), "{algo}");
+        let rate = if *algo == "focops" { 0.01 } else { 0.05 };
+        assert_eq!((m.init, m.learning_rate, a.temperature), (1.0, rate, 1.5), "{algo}");
+        assert_eq!((paper.rollout.lambda, paper.rollout.cost_lambda, a.margin), (0.97, 0.97, 0.0), "{algo}");
+        // The offset and the surrogate beside it are commensurate for all that weigh the one against the other.
+        let literal = ["p3o", "ppo"].contains(algo);
+        assert_eq!(a.offset, if literal { Offset::Paper } else { Offset::PerStep }, "{algo}");
+    }
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! A small batch on which the penalised loss and its gradient are worked out in f64, apart from the trainer.
 
-use crate::util::{rng, small_algo, small_net};
+use crate::util::{Script, rng, small, small_net};
+use p3o::Config;
+use p3o::algo::multiplier::Multiplier;
 use p3o::algo::p3o::{cost_term, loss, reward_term, update};
 use p3o::algo::{Memory, Passes, PolicyBatch};
 use p3o::config::Algo;
@@ -38,6 +40,7 @@ pub struct Problem {
     pub adv_r: Vec<f64>,
     pub adv_c: Vec<Vec<f64>>,
     pub offsets: Vec<f64>,
+    pub excess: Vec<f64>,
     pub kappa: f64,
     pub entropy: f64,
 }
@@ -85,6 +88,7 @@ impl Problem {
             adv_r,
             adv_c,
             offsets: vec![0.0; constraints],
+            excess: vec![0.0; constraints],
             kappa: 20.0,
             entropy: 0.0,
         };
@@ -148,6 +152,11 @@ impl Problem {
 
     /// (cppo5) minus the entropy bonus.
     pub fn loss(&self) -> f64 {
+        loss(&self.terms(), &self.offsets, self.kappa) - self.entropy_bonus()
+    }
+
+    /// `entropy` times the mean entropy.
+    pub fn entropy_bonus(&self) -> f64 {
         let outputs = self.outputs();
         let entropy = match self.head() {
             Head::Gaussian => gaussian::entropy(&self.log_std),
@@ -155,18 +164,28 @@ impl Problem {
                 outputs.chunks_exact(CHOICES).map(categorical::entropy).sum::<f64>() / self.len() as f64
             }
         };
-        loss(&self.terms(), &self.offsets, self.kappa) - self.entropy * entropy
+        self.entropy * entropy
     }
 
-    /// Mean KL from the old policy.
-    pub fn kl(&self) -> f64 {
+    /// KL from the old policy in every state.
+    pub fn kls(&self) -> Vec<f64> {
         let (outputs, k) = (self.outputs(), self.net.outputs());
         let pairs = outputs.chunks_exact(k).zip(self.old_outputs.chunks_exact(k));
         let kl = pairs.map(|(new, old)| match self.head() {
             Head::Gaussian => gaussian::kl(new, &self.log_std, old, &self.old_log_std),
             Head::Categorical => categorical::kl(new, old),
         });
-        kl.sum::<f64>() / self.len() as f64
+        kl.collect()
+    }
+
+    /// Mean KL from the old policy.
+    pub fn kl(&self) -> f64 {
+        self.kls().iter().sum::<f64>() / self.len() as f64
+    }
+
+    /// Means of r a for some advantages.
+    pub fn surrogate(&self, advantages: &[f64]) -> f64 {
+        self.ratios().iter().zip(advantages).map(|(r, a)| r * a).sum::<f64>() / self.len() as f64
     }
 
     /// Whether each constraint is over, decided on the batch's mean.
@@ -176,26 +195,38 @@ impl Problem {
 
     /// Mean of w grad log pi, minus the entropy bonus: the form in which the trainer assembles the gradient of (cppo5).
     pub fn gradient(&self) -> Gradient {
-        let (x, ratios, gates, n) = (self.tiles(), self.ratios(), self.gates(), self.len() as f64);
+        let gates = self.gates();
+        self.gradient_by(|row, ratio| {
+            let mut w = reward_term(ratio, self.adv_r[row], EPSILON).1;
+            for (adv, _) in self.adv_c.iter().zip(&gates).filter(|(_, on)| **on) {
+                w += self.kappa * cost_term(ratio, adv[row], EPSILON).1;
+            }
+            (w, 0.0)
+        })
+    }
+
+    /// Mean of w grad log pi + u grad KL, minus the entropy bonus, with (w, u) = `weights(row, ratio)`.
+    pub fn gradient_by(&self, weights: impl Fn(usize, f64) -> (f64, f64) + Sync) -> Gradient {
+        let (x, ratios, n) = (self.tiles(), self.ratios(), self.len() as f64);
         let mut memory = self.net.pass_memory(x.chunks());
         let mut sums = vec![vec![0.0; self.log_std.len()]; x.chunks()];
         let k = self.net.outputs();
         self.net.pass(&mut memory, &x, &mut sums, |d_log_std, first, outputs, d_outputs| {
             for (i, (out, d)) in outputs.chunks_exact(k).zip(d_outputs.chunks_exact_mut(k)).enumerate() {
-                let (row, ratio) = (first + i, ratios[first + i]);
-                let mut w = reward_term(ratio, self.adv_r[row], EPSILON).1;
-                for (adv, _) in self.adv_c.iter().zip(&gates).filter(|(_, on)| **on) {
-                    w += self.kappa * cost_term(ratio, adv[row], EPSILON).1;
-                }
+                let row = first + i;
+                let (w, u) = weights(row, ratios[row]);
+                let was = &self.old_outputs[row * k..(row + 1) * k];
                 d.fill(0.0);
                 match self.head() {
                     Head::Gaussian => {
                         let action = &self.actions[row * ACTIONS..(row + 1) * ACTIONS];
                         gaussian::log_prob_grad(out, &self.log_std, action, w / n, d, d_log_std);
+                        gaussian::kl_grad(out, &self.log_std, was, &self.old_log_std, u / n, d, d_log_std);
                         d_log_std.iter_mut().for_each(|g| *g -= self.entropy / n);
                     }
                     Head::Categorical => {
                         categorical::log_prob_grad(out, self.actions[row] as usize, w / n, d);
+                        categorical::kl_grad(out, was, u / n, d);
                         categorical::entropy_grad(out, -self.entropy / n, d);
                     }
                 }
@@ -208,22 +239,56 @@ impl Problem {
 
     /// The derivative of [`Problem::loss`] along every parameter by the five-point central difference.
     pub fn differences(&self, h: f64) -> Gradient {
-        let (flat, n) = (flatten(&self.net, self.net.params()), self.log_std.len());
+        self.differences_of(h, Problem::loss)
+    }
+
+    /// The same of any function of the policy.
+    pub fn differences_of(&self, h: f64, f: impl Fn(&Problem) -> f64) -> Gradient {
+        let n = self.parameters();
         let along = |i: usize| {
             let at = |by: f64| {
-                let mut moved = self.clone();
-                if i < flat.len() {
-                    let mut flat = flat.clone();
-                    flat[i] += by;
-                    moved.net.set_params(&packed(&self.net, &flat));
-                } else {
-                    moved.log_std[i - flat.len()] += by;
-                }
-                moved.loss()
+                let mut direction = vec![0.0; n];
+                direction[i] = by;
+                f(&self.moved(&direction))
             };
             (8.0 * (at(h) - at(-h)) - (at(2.0 * h) - at(-2.0 * h))) / (12.0 * h)
         };
-        (0..flat.len() + n).map(along).collect()
+        (0..n).map(along).collect()
+    }
+
+    /// How many parameters there are.
+    pub fn parameters(&self) -> usize {
+        flatten(&self.net, self.net.params()).len() + self.log_std.len()
+    }
+
+    /// With parameters moved by so much each.
+    pub fn moved(&self, by: &[f64]) -> Problem {
+        let mut moved = self.clone();
+        let mut flat = flatten(&self.net, self.net.params());
+        let (net, log_std) = by.split_at(flat.len());
+        flat.iter_mut().zip(net).for_each(|(p, by)| *p += by);
+        moved.net.set_params(&packed(&self.net, &flat));
+        moved.log_std.iter_mut().zip(log_std).for_each(|(p, by)| *p += by);
+        moved
+    }
+
+    /// H v by a forward-mode pass in f64, without damping.
+    pub fn fisher_product(&self, v: &[f64]) -> Gradient {
+        let (x, k, n) = (self.tiles(), self.net.outputs(), self.len() as f64);
+        let (net, log_std) = v.split_at(v.len() - self.log_std.len());
+        let mut memory = self.net.pass_memory(x.chunks());
+        let direction = packed(&self.net, net);
+        self.net.tangent_pass(&mut memory, &x, &direction, &mut vec![(); x.chunks()], |(), _, outputs, tangents, d| {
+            d.fill(0.0);
+            for (i, out) in outputs.chunks_exact(k).enumerate() {
+                let row = i * k..(i + 1) * k;
+                match self.head() {
+                    Head::Gaussian => gaussian::fisher(&self.log_std, &tangents[row.clone()], 1.0 / n, &mut d[row]),
+                    Head::Categorical => categorical::fisher(out, &tangents[row.clone()], 1.0 / n, &mut d[row]),
+                }
+            }
+        });
+        flatten(&self.net, memory.gradient()).into_iter().chain(log_std.iter().map(|v| 2.0 * v)).collect()
     }
 
     /// The trainer's own policy with these parameters.
@@ -257,6 +322,7 @@ impl Problem {
             adv_r: floats(&self.adv_r),
             adv_c: self.adv_c.iter().map(|a| floats(a)).collect(),
             offsets: self.offsets.clone(),
+            excess: self.excess.clone(),
         }
     }
 
@@ -270,6 +336,11 @@ impl Problem {
 
     /// Settings for one pass of the trainer on this problem, without a stop.
     pub fn settings(&self, changes: &[&str]) -> Algo {
+        self.config("p3o", changes).algo
+    }
+
+    /// All settings of any algorithm for one pass.
+    pub fn config(&self, algo: &str, changes: &[&str]) -> Config {
         let own = [
             format!("algo.clip={EPSILON}"),
             format!("algo.kappa={}", self.kappa),
@@ -277,7 +348,7 @@ impl Problem {
         ];
         let fixed = ["algo.passes=1", "algo.target_kl=1e9", "algo.kl_slack=1"];
         let all: Vec<&str> = own.iter().map(String::as_str).chain(fixed).chain(changes.iter().copied()).collect();
-        small_algo(&all)
+        small(algo, &Script::default().spec, &all)
     }
 }
 
@@ -292,6 +363,7 @@ pub struct Batch {
     pub adv_r: Vec<f32>,
     pub adv_c: Vec<Vec<f32>>,
     pub offsets: Vec<f64>,
+    pub excess: Vec<f64>,
 }
 
 impl Batch {
@@ -309,6 +381,7 @@ impl Batch {
             adv_r: &self.adv_r,
             adv_c: &self.adv_c,
             offsets: &self.offsets,
+            excess: &self.excess,
         }
     }
 
@@ -317,6 +390,38 @@ impl Batch {
         let mut memory = Memory::new(policy, self.x.chunks(), self.adv_c.len());
         update(policy, &self.view(), settings, &mut memory)
     }
+
+    /// One update of any algorithm.
+    pub fn update_by(&self, policy: &mut Policy, config: &Config, multipliers: &mut [Multiplier]) -> Passes {
+        let mut memory = Memory::new(policy, self.x.chunks(), self.adv_c.len());
+        p3o::algo::update(policy, &self.view(), config, multipliers, &mut memory, &mut rng(0))
+    }
+}
+
+/// A vector in the order of [`Policy::parameters`], in the order of a [`Gradient`].
+pub fn unpadded(policy: &Policy, vector: &[f64]) -> Gradient {
+    let (net, log_std) = vector.split_at(policy.net.params().len());
+    let net: Vec<f32> = net.iter().map(|&x| x as f32).collect();
+    let mut all = Vec::new();
+    for l in 0..policy.net.depth() {
+        let (weights, bias) = policy.net.unpack(&net, l);
+        all.extend(weights.iter().chain(&bias).map(|&x| f64::from(x)));
+    }
+    all.extend(log_std);
+    all
+}
+
+/// The inverse: padded for a policy.
+pub fn padded(policy: &Policy, mut values: &[f64]) -> Vec<f64> {
+    let mut flat = vec![0.0; policy.net.params().len()];
+    for l in 0..policy.net.depth() {
+        let (inputs, outputs) = (policy.net.sizes()[l], policy.net.sizes()[l + 1]);
+        let (weights, rest) = values.split_at(inputs * outputs);
+        let (bias, rest) = rest.split_at(outputs);
+        policy.net.pack(&mut flat, l, &floats(weights), &floats(bias));
+        values = rest;
+    }
+    flat.iter().map(|&x| f64::from(x)).chain(values.iter().copied()).collect()
 }
 
 /// The gradient of a policy's first step: Adam's first moments start at zero and become a tenth of it.

@@ -1,6 +1,7 @@
 //! A run that stops and goes on is the same run, to the bit, whatever the number of threads.
 
 use crate::util::{bits, copy_folder, on_threads, small_task};
+use p3o::config::ALGORITHMS;
 use p3o::record::{ProgressCsv, Table};
 use p3o::run::{checkpoint_path, named_task};
 use p3o::{Config, Finish, Learner, Run, checkpoint};
@@ -12,7 +13,11 @@ use std::path::Path;
 const LONG: &[&str] = &["rollout.batch=2000", "steps=12000", "run.checkpoint_every=3"];
 
 fn config(task: &str, changes: &[&str]) -> Config {
-    small_task("p3o", task, &[LONG, changes].concat())
+    config_of("p3o", task, changes)
+}
+
+fn config_of(algo: &str, task: &str, changes: &[&str]) -> Config {
+    small_task(algo, task, &[LONG, changes].concat())
 }
 
 /// Trains to the end. A kill just after the fifth row was written, two rows after the checkpoint, would leave `killed`.
@@ -84,6 +89,15 @@ fn a_killed_run_resumes_to_the_same_bits_on_any_number_of_threads() {
     // The settings do something: no two kinds of run come to the same.
     for (i, a) in outcomes.iter().enumerate() {
         assert!(outcomes[..i].iter().all(|b| a != b));
+    }
+}
+
+#[test]
+fn every_algorithm_resumes_to_the_same_bits() {
+    let outcomes: Vec<Vec<u8>> =
+        ALGORITHMS.iter().map(|(algo, _)| check(algo, &config_of(algo, "PointGoal", &[]))).collect();
+    for (i, a) in outcomes.iter().enumerate() {
+        assert!(outcomes[..i].iter().all(|b| a != b), "{} comes to the same as another", ALGORITHMS[i].0);
     }
 }
 

@@ -2,16 +2,20 @@
 
 mod advantages;
 mod configuration;
+mod cpo;
 mod critics;
 mod damage;
 mod episode_ends;
+mod first_order;
 mod gates;
 mod learning;
 mod losses;
 mod minibatches;
+mod multipliers;
 mod paper;
 mod passes;
 mod problem;
 mod resume;
+mod second_order;
 mod util;
 mod violation;

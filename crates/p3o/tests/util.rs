@@ -1,7 +1,7 @@
 //! What several promises need: small settings, threads, and a world whose every number is chosen by the test.
 
 use p3o::Config;
-use p3o::config::{Algo, Net};
+use p3o::config::Net;
 use p3o_env::{ActionSpace, CostSpec, Env, EnvSpec, Outcome, RestoreError, snapshot, tasks};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -39,6 +39,16 @@ const SMALL: &[&str] = &[
     "algo.reward_scale=standard",
     "algo.cost_estimate=episodes",
     "algo.margin=0",
+    "algo.barrier=20",
+    "algo.temperature=1.5",
+    "multiplier.init=1",
+    "multiplier.learning_rate=0.05",
+    "multiplier.max=10",
+    "second_order.damping=0.1",
+    "second_order.cg_iterations=10",
+    "second_order.backtrack=0.8",
+    "second_order.backtracks=10",
+    "second_order.projection=kl",
     "critic.learning_rate=1e-3",
     "critic.passes=3",
     "critic.minibatch=0",
@@ -63,10 +73,6 @@ pub fn small(algo: &str, spec: &EnvSpec, changes: &[&str]) -> Config {
 /// The same for a task by name.
 pub fn small_task(algo: &str, task: &str, changes: &[&str]) -> Config {
     small(algo, tasks::make(task, &Default::default()).unwrap().spec(), changes)
-}
-
-pub fn small_algo(changes: &[&str]) -> Algo {
-    small("p3o", &Script::default().spec, changes).algo
 }
 
 pub fn small_net(changes: &[&str]) -> Net {

@@ -69,6 +69,59 @@ fn gaussian_gradients() {
     check_derivative("entropy", &LOG_STD, &[1.0; 3], gaussian::entropy);
 }
 
+/// The Fisher matrix is the Hessian of the KL where both policies are the same: its product is the KL gradient's derivative.
+#[test]
+fn fisher_products_are_derivatives_of_the_kl_gradient() {
+    let (tangent, h) = ([0.4, -1.0, 0.7, 0.2, -0.5], 1e-4);
+    let mut product = [1.0; 3];
+    gaussian::fisher(&LOG_STD, &tangent[..3], WEIGHT, &mut product);
+    let mut packed = [1.0; 3];
+    let mut against = gaussian::Against::default();
+    against.set(&LOG_STD, &OLD_LOG_STD);
+    against.fisher(&tangent[..3], WEIGHT, &mut packed);
+    for i in 0..3 {
+        let at = |step: f64| {
+            let moved: Vec<f64> = MEAN.iter().zip(tangent).map(|(m, t)| m + step * t).collect();
+            let (mut d, mut d_log_std) = ([0.0; 3], [0.0; 3]);
+            gaussian::kl_grad(&moved, &LOG_STD, &MEAN, &LOG_STD, WEIGHT, &mut d, &mut d_log_std);
+            d[i]
+        };
+        let expected = central_difference(at, h);
+        assert!(relative_error(product[i] - 1.0, expected, 1e-3) <= 1e-6, "mean {i}");
+        assert!((packed[i] - product[i]).abs() < 1e-14, "mean {i}");
+        // Of each log deviation it is two.
+        let at = |step: f64| {
+            let mut moved = LOG_STD;
+            moved[i] += step;
+            let (mut d, mut d_log_std) = ([0.0; 3], [0.0; 3]);
+            gaussian::kl_grad(&MEAN, &moved, &MEAN, &LOG_STD, 1.0, &mut d, &mut d_log_std);
+            d_log_std[i]
+        };
+        assert!(relative_error(2.0, central_difference(at, h), 1e-3) <= 1e-6, "log_std {i}");
+    }
+    let mut product = [1.0; 5];
+    categorical::fisher(&LOGITS, &tangent, WEIGHT, &mut product);
+    for i in 0..5 {
+        let at = |step: f64| {
+            let moved: Vec<f64> = LOGITS.iter().zip(tangent).map(|(x, t)| x + step * t).collect();
+            let mut d = [0.0; 5];
+            categorical::kl_grad(&moved, &LOGITS, WEIGHT, &mut d);
+            d[i]
+        };
+        assert!(relative_error(product[i] - 1.0, central_difference(at, h), 1e-3) <= 1e-6, "logit {i}");
+    }
+}
+
+#[test]
+fn what_is_worked_out_once_gives_the_same_kl_gradient() {
+    let mut against = gaussian::Against::default();
+    against.set(&LOG_STD, &OLD_LOG_STD);
+    let (mut d, mut s) = (([1.0; 3], [1.0; 3]), ([1.0; 3], [1.0; 3]));
+    gaussian::kl_grad(&MEAN, &LOG_STD, &OLD_MEAN, &OLD_LOG_STD, WEIGHT, &mut d.0, &mut s.0);
+    against.kl_grad(&MEAN, &OLD_MEAN, WEIGHT, &mut d.1, &mut s.1);
+    assert!(d.0.iter().chain(&s.0).zip(d.1.iter().chain(&s.1)).all(|(a, b)| (a - b).abs() < 1e-14));
+}
+
 /// Over 100,000 draws the mean is off by sigma / sqrt(n) and the variance by sigma^2 sqrt(2 / n), in the mean square;
 /// the divergence is the mean of log pi - log pi_old, the entropy that of -log pi. All within four standard errors.
 #[test]

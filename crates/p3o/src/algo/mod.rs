@@ -1,10 +1,44 @@
 //! The algorithms: pure functions of a batch. Nothing here does IO, knows an environment or starts a thread.
 
+pub mod cpo;
+pub mod focops;
+pub mod ipo;
+pub mod multiplier;
+pub mod natural;
 pub mod p3o;
+pub mod pcpo;
+pub mod ppo_lag;
+pub mod trpo;
 pub mod violation;
 
+use crate::config::{Algo, Config};
 use crate::policy::{Behaviour, PassSums, Policy, PolicyMemory};
+use multiplier::Multiplier;
 use p3o_nn::Tiles;
+use rand_chacha::ChaCha8Rng;
+
+/// One update of the policy by the configured algorithm. `multipliers` has one entry per constraint where the algorithm
+/// has multipliers, and none elsewhere.
+pub fn update(
+    policy: &mut Policy,
+    batch: &PolicyBatch,
+    config: &Config,
+    multipliers: &mut [Multiplier],
+    memory: &mut Memory,
+    rng: &mut ChaCha8Rng,
+) -> Passes {
+    match config.algo.name.as_str() {
+        "ppo-lag" => ppo_lag::update(policy, batch, config, multipliers, memory),
+        "focops" => focops::update(policy, batch, config, multipliers, memory),
+        "ipo" => ipo::update(policy, batch, &config.algo, memory),
+        "cpo" if !batch.adv_c.is_empty() => cpo::update(policy, batch, config, memory),
+        "pcpo" if !batch.adv_c.is_empty() => pcpo::update(policy, batch, config, memory),
+        // Without a constraint CPO and PCPO are TRPO, as P3O is PPO.
+        "trpo" | "trpo-lag" | "cpo" | "pcpo" => trpo::update(policy, batch, config, multipliers, memory),
+        _ if config.algo.minibatch > 0 => p3o::update_minibatches(policy, batch, &config.algo, memory, rng),
+        _ => p3o::update(policy, batch, &config.algo, memory),
+    }
+}
 
 /// What a policy's update sees.
 pub struct PolicyBatch<'a> {
@@ -20,6 +54,8 @@ pub struct PolicyBatch<'a> {
     pub adv_c: &'a [Vec<f32>],
     /// What stands beside their mean in each L_C_i.
     pub offsets: &'a [f64],
+    /// J_C_i - d_i, the cost of an episode over its limit.
+    pub excess: &'a [f64],
 }
 
 /// Memory of a policy's update.
@@ -33,9 +69,11 @@ pub struct Memory {
 impl Memory {
     /// For batches of up to `chunks` parts and `constraints` constraints.
     pub fn new(policy: &Policy, chunks: usize, constraints: usize) -> Self {
+        // The reward's, the costs', and two for what an algorithm counts beside them.
+        let terms = 1 + constraints + 2;
         Memory {
-            policy: policy.memory(chunks, 1 + constraints),
-            sums: PassSums::new(1 + constraints),
+            policy: policy.memory(chunks, terms),
+            sums: PassSums::new(terms),
             order: Vec::new(),
             picked: Tiles::new(policy.net.inputs()),
         }
@@ -68,18 +106,32 @@ pub struct Passes {
     pub penalized: Vec<f64>,
     /// Norm of the last gradient.
     pub gradient_norm: f64,
+    /// The multiplier of each constraint, where the algorithm has them.
+    pub multipliers: Vec<f64>,
+    /// FOCOPS: share of the states inside the trust region at the last pass.
+    pub inside: f64,
+    /// Second order: what the line search took of the proposed step; zero when it took nothing.
+    pub fraction: f64,
+    /// CPO: which of its cases the update was, see [`cpo::Case`].
+    pub case: f64,
     observed: usize,
 }
 
 impl Passes {
-    fn new(constraints: usize) -> Self {
+    /// Before the first pass.
+    pub fn new(constraints: usize) -> Self {
         Passes { loss_c: vec![0.0; constraints], penalized: vec![0.0; constraints], ..Passes::default() }
     }
 
-    fn observe(&mut self, sums: &PassSums, loss: f64, kappa: f64, gates: &[bool]) {
-        (self.loss, self.loss_r, self.kl, self.kappa) = (loss, sums.terms[0], sums.kl, kappa);
-        self.loss_c.copy_from_slice(&sums.terms[1..]);
+    fn observe(&mut self, sums: &PassSums, loss: f64) {
+        (self.loss, self.loss_r, self.kl) = (loss, sums.terms[0], sums.kl);
+        let constraints = self.loss_c.len();
+        self.loss_c.copy_from_slice(&sums.terms[1..=constraints]);
         self.observed += 1;
+    }
+
+    /// Counts which constraints the pass just observed penalised.
+    fn penalize(&mut self, gates: &[bool]) {
         for (share, &gate) in self.penalized.iter_mut().zip(gates) {
             *share += (f64::from(u8::from(gate)) - *share) / self.observed as f64;
         }
@@ -90,12 +142,81 @@ impl Passes {
         self.steps += 1;
     }
 
+    /// What this algorithm alone reports: columns of progress.csv and their values. `costs` names the constraints.
+    pub fn own_figures(&self, algo: &str, costs: &[&str]) -> Vec<(String, f64)> {
+        let each = |kind: &str, values: &[f64]| -> Vec<(String, f64)> {
+            let value = |i: usize| values.get(i).copied().unwrap_or(f64::NAN);
+            costs.iter().enumerate().map(|(i, cost)| (format!("{kind}_{cost}"), value(i))).collect()
+        };
+        let one = |name: &str, value: f64| vec![(name.to_string(), value)];
+        let fraction = one("step_fraction", self.fraction);
+        match algo {
+            "ppo-lag" => each("multiplier", &self.multipliers),
+            "focops" => [each("multiplier", &self.multipliers), one("inside", self.inside)].concat(),
+            "ipo" => each("recovering", &self.penalized),
+            "trpo-lag" => [each("multiplier", &self.multipliers), fraction].concat(),
+            "cpo" => [fraction, one("case", self.case)].concat(),
+            "trpo" | "pcpo" => fraction,
+            _ => {
+                let rest = [one("kappa", self.kappa), one("redone", self.redone as f64)].concat();
+                [each("penalized", &self.penalized), rest].concat()
+            }
+        }
+    }
+
     /// Whether the loss and the gradient stayed finite.
     pub fn is_finite(&self) -> bool {
         // The cost terms too: a NaN among them disappears in max(0, L_C_i).
         let figures = [self.loss, self.kl, self.gradient_norm];
         figures.iter().chain(&self.loss_c).all(|x| x.is_finite())
     }
+}
+
+/// Steps of Adam over the whole batch until the mean KL from pi_k leaves the trust region. `pass` leaves a gradient in the
+/// memory and reports what it observed; the KL of a pass is known before its step, which is then not taken.
+fn descend(
+    policy: &mut Policy,
+    settings: &Algo,
+    memory: &mut Memory,
+    report: &mut Passes,
+    mut pass: impl FnMut(&Policy, &mut Memory, &mut Passes),
+) {
+    for _ in 0..settings.passes {
+        pass(policy, memory, report);
+        if !memory.sums.is_finite() || memory.sums.kl > settings.trust_region() {
+            break;
+        }
+        report.stepped(policy.step(&memory.policy));
+    }
+}
+
+/// Gradient of x_R L_R + sum_i x_i L_surr_i over the whole batch, with the clipped L_R of PPO and the plain cost surrogates
+/// L_surr_i = mean(r A_C_i); the means themselves in `memory.sums`.
+fn mixed_pass(policy: &Policy, batch: &PolicyBatch, settings: &Algo, memory: &mut Memory, x_r: f64, x_c: &[f64]) {
+    let (epsilon, entropy, x_r) = (settings.clip as f32, settings.entropy as f32, x_r as f32);
+    let weight = |terms: &mut [f64], row: usize, ratio: f32| {
+        let (term, slope) = p3o::reward_term(ratio, batch.adv_r[row], epsilon);
+        terms[0] += f64::from(term);
+        let mut w = x_r * slope;
+        for (i, adv_c) in batch.adv_c.iter().enumerate() {
+            // The derivative of r A is r A grad log pi: the term is its own weight.
+            let term = ratio * adv_c[row];
+            terms[1 + i] += f64::from(term);
+            w += x_c[i] as f32 * term;
+        }
+        w
+    };
+    policy.pass(&mut memory.policy, batch.x, None, &batch.old, entropy, &mut memory.sums, weight);
+}
+
+/// The means of -r A_R, of every r A_C_i and of the KL over the whole batch, without a gradient, in `memory.sums`.
+fn measure(policy: &Policy, batch: &PolicyBatch, memory: &mut Memory) {
+    policy.measure(&mut memory.policy, batch.x, &batch.old, &mut memory.sums, |terms, row, ratio| {
+        terms[0] -= f64::from(ratio * batch.adv_r[row]);
+        for (term, adv_c) in terms[1..].iter_mut().zip(batch.adv_c) {
+            *term += f64::from(ratio * adv_c[row]);
+        }
+    });
 }
 
 /// Mean of a batch, summed in f64 in order.

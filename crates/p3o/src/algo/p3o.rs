@@ -13,7 +13,7 @@
 //! outside the mean: whether constraint i is penalised is a question about the whole batch. Without constraints this is
 //! PPO.
 
-use super::{Memory, Passes, PolicyBatch, mean};
+use super::{Memory, Passes, PolicyBatch, descend, mean};
 use crate::config::{Algo, KappaSchedule};
 use crate::critic::shuffle;
 use crate::policy::{PassSums, Policy};
@@ -64,12 +64,11 @@ fn next_kappa(kappa: f64, settings: &Algo) -> f64 {
 
 /// Algorithm 2: passes over one batch.
 pub fn update(policy: &mut Policy, batch: &PolicyBatch, settings: &Algo, memory: &mut Memory) -> Passes {
-    let trust_region = settings.target_kl * settings.kl_slack;
     let mut kappa = settings.kappa;
     // At theta_k every ratio is one, so L_C_i is the mean advantage plus the offset.
     let mut gates: Vec<bool> = batch.adv_c.iter().zip(batch.offsets).map(|(a, o)| mean(a) + o > 0.0).collect();
     let mut report = Passes::new(gates.len());
-    for _ in 0..settings.passes {
+    descend(policy, settings, memory, &mut report, |policy, memory, report| {
         // The gates are guessed from the last pass; should an L_C_i prove to be on the other side, the pass is redone.
         loop {
             penalized_pass(policy, batch, settings, memory, None, kappa, &gates);
@@ -81,13 +80,11 @@ pub fn update(policy: &mut Policy, batch: &PolicyBatch, settings: &Algo, memory:
             gates.iter_mut().zip(truth).for_each(|(gate, truth)| *gate = truth);
             report.redone += 1;
         }
-        report.observe(&memory.sums, loss(&memory.sums.terms, batch.offsets, kappa), kappa, &gates);
-        if !memory.sums.is_finite() || memory.sums.kl > trust_region {
-            break;
-        }
-        report.stepped(policy.step(&memory.policy));
+        report.observe(&memory.sums, loss(&memory.sums.terms, batch.offsets, kappa));
+        report.penalize(&gates);
+        report.kappa = kappa;
         kappa = next_kappa(kappa, settings);
-    }
+    });
     report
 }
 
@@ -100,7 +97,6 @@ pub fn update_minibatches(
     memory: &mut Memory,
     rng: &mut ChaCha8Rng,
 ) -> Passes {
-    let trust_region = settings.target_kl * settings.kl_slack;
     let total = batch.x.rows();
     // A part weighs as much as its rows: the last one may be short.
     let share = |rows: usize| rows as f64 / total as f64;
@@ -125,8 +121,10 @@ pub fn update_minibatches(
             report.stepped(policy.step(&memory.policy));
         }
         memory.order = order;
-        report.observe(&epoch, loss(&epoch.terms, batch.offsets, kappa), kappa, &gates);
-        if !memory.sums.is_finite() || epoch.kl > trust_region {
+        report.observe(&epoch, loss(&epoch.terms, batch.offsets, kappa));
+        report.penalize(&gates);
+        report.kappa = kappa;
+        if !memory.sums.is_finite() || epoch.kl > settings.trust_region() {
             break;
         }
         kappa = next_kappa(kappa, settings);

@@ -1,0 +1,103 @@
+//! Constrained Policy Optimization (Achiam et al., 2017), with one constraint.
+//!
+//! ```text
+//! maximise g.x  subject to  c + b.x <= 0  and  x.H x / 2 <= delta
+//! g = grad mean( r A_R ),  b = grad mean( r A_C )  at theta_k,    c = (J_C - d) / T     both per step and scaled alike
+//! q = g.H^-1 g,  r = g.H^-1 b,  s = b.H^-1 b,  A = q - r^2/s,  B = 2 delta - c^2/s
+//! ```
+//!
+//! `Free`: b ~ 0, or c < 0 and B < 0, where all of the trust region is feasible: the step of TRPO. `Recover`: c > 0 and B < 0, where none of it
+//! is: x = -sqrt(2 delta / s) H^-1 b. Otherwise the limit cuts the trust region, and with the dual variables lam and nu
+//!
+//! ```text
+//! x  = H^-1 (g - nu b) / lam,   nu = max(0, (lam c + r) / s)
+//! D(lam) = D_a = (A/lam + B lam)/2 - r c/s       where lam c + r > 0,   least at lam_a = sqrt(A/B)
+//!          D_b = (q/lam + 2 delta lam)/2         elsewhere,             least at lam_b = sqrt(q / (2 delta))
+//! ```
+//!
+//! lam is the better of lam_a and lam_b, each brought into its interval, which end at lam = -r/c. The line search takes the
+//! first fraction of x with KL <= delta, a cost surrogate that grows by no more than max(-c, 0), and a reward surrogate that
+//! does not fall, unless the policy is over its limit (c > 0) and may have to pay for coming back.
+
+use super::natural::{add, dot, gradient, line_search, report, solve};
+use super::{Memory, Passes, PolicyBatch, trpo};
+use crate::config::Config;
+use crate::policy::Policy;
+
+/// What the limit means for the trust region. The numbers are those of the column `case` in progress.csv.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Case {
+    /// Nothing: all of it is feasible, or the cost does not depend on the policy.
+    Free = 0,
+    /// It cuts the region, and the policy is feasible.
+    Feasible = 1,
+    /// It cuts the region, and the policy is not feasible.
+    Infeasible = 2,
+    /// None of it is feasible.
+    Recover = 3,
+}
+
+/// x = `on_g` H^-1 g + `on_b` H^-1 b
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// Which case it is.
+    pub case: Case,
+    /// Factor of H^-1 g.
+    pub on_g: f64,
+    /// Factor of H^-1 b.
+    pub on_b: f64,
+}
+
+/// The best step in the linear and quadratic model.
+pub fn best_step(q: f64, r: f64, s: f64, c: f64, delta: f64) -> Step {
+    let free = Step { case: Case::Free, on_g: trpo::reach(q, delta), on_b: 0.0 };
+    if s < 1e-10 {
+        return free;
+    }
+    let (a, b) = ((q - r * r / s).max(0.0), 2.0 * delta - c * c / s);
+    if b <= 0.0 {
+        return if c < 0.0 { free } else { Step { case: Case::Recover, on_g: 0.0, on_b: -(2.0 * delta / s).sqrt() } };
+    }
+    // Where lam c + r > 0 the constraint has a price: below the edge for c < 0, above it for c > 0.
+    let edge = (-r / c).max(0.0);
+    let (price, no_price) = match c {
+        c if c < 0.0 => ((0.0, edge), (edge, f64::INFINITY)),
+        c if c > 0.0 => ((edge, f64::INFINITY), (0.0, edge)),
+        _ if r > 0.0 => ((0.0, f64::INFINITY), (0.0, 0.0)),
+        _ => ((0.0, 0.0), (0.0, f64::INFINITY)),
+    };
+    // Never zero: x is divided by it.
+    let inside = |lam: f64, (low, high): (f64, f64)| lam.min(high).max(low).max(1e-12);
+    let (lam_a, lam_b) = (inside((a / b).sqrt(), price), inside((q / (2.0 * delta)).sqrt(), no_price));
+    let dual = |lam: f64| {
+        if lam * c + r > 0.0 { (a / lam + b * lam) / 2.0 - r * c / s } else { (q / lam + 2.0 * delta * lam) / 2.0 }
+    };
+    let lam = if dual(lam_a) <= dual(lam_b) { lam_a } else { lam_b };
+    let nu = ((lam * c + r) / s).max(0.0);
+    let case = if c > 0.0 { Case::Infeasible } else { Case::Feasible };
+    Step { case, on_g: 1.0 / lam, on_b: -nu / lam }
+}
+
+/// Whether the line search takes a step that changes the surrogates so.
+pub fn accepts(c: f64, reward_change: f64, cost_change: f64) -> bool {
+    (reward_change >= 0.0 || c > 0.0) && cost_change <= (-c).max(0.0)
+}
+
+/// One update.
+pub fn update(policy: &mut Policy, batch: &PolicyBatch, config: &Config, memory: &mut Memory) -> Passes {
+    let c = batch.offsets[0];
+    let g = gradient(policy, batch, memory, config.algo.entropy, |row| batch.adv_r[row]);
+    let b = gradient(policy, batch, memory, 0.0, |row| batch.adv_c[0][row]);
+    let h_g = solve(policy, batch, &config.second_order, memory, &g);
+    let h_b = solve(policy, batch, &config.second_order, memory, &b);
+    let step = best_step(dot(&g, &h_g), dot(&g, &h_b), dot(&b, &h_b), c, config.algo.trust_region());
+    let mut x = vec![0.0; g.len()];
+    add(&mut x, step.on_g, &h_g);
+    add(&mut x, step.on_b, &h_b);
+    let mut report = report(1, &g);
+    report.case = f64::from(step.case as u8);
+    line_search(policy, batch, config, memory, &x, &mut report, |before, after| {
+        accepts(c, before[0] - after[0], after[1] - before[1])
+    });
+    report
+}

@@ -1,0 +1,53 @@
+//! Interior-point Policy Optimization (Liu et al., 2020).
+//!
+//! Every update minimises a reward surrogate with a logarithmic barrier in front of each limit,
+//!
+//! ```text
+//! L(theta)   = L_R(theta) - (1/t) sum_i log(-V_i(theta))
+//! L_R(theta) = mean( -min(r A_R, clip(r, 1-eps, 1+eps) A_R) )
+//! V_i(theta) = mean( r A_C_i ) + offset_i                                 the surrogate violation
+//! grad L     = grad L_R + sum_i s_i grad V_i,   s_i = 1 / (-t V_i)
+//! ```
+//!
+//! by passes of Adam over the batch until the mean KL leaves the trust region. Where some V_i >= 0 there is no barrier: the
+//! policy is infeasible, and the pass lowers those costs alone. The step is along grad L / (1 + sum_i s_i): a barrier that
+//! is nearly touched would otherwise fill Adam's moments for the next thousand steps, and like this it turns into the pure
+//! cost reduction without a jump.
+
+use super::{Memory, Passes, PolicyBatch, descend, measure, mixed_pass, ppo_lag};
+use crate::config::Algo;
+use crate::policy::Policy;
+
+/// The shares of grad L_R and of every grad V_i in the step.
+pub fn shares(violations: &[f64], t: f64) -> (f64, Vec<f64>) {
+    let violated = violations.iter().filter(|v| **v >= 0.0).count();
+    if violated > 0 {
+        return (0.0, violations.iter().map(|&v| if v >= 0.0 { 1.0 / violated as f64 } else { 0.0 }).collect());
+    }
+    // The slopes are the prices that the limits have here.
+    ppo_lag::shares(&violations.iter().map(|v| 1.0 / (-t * v)).collect::<Vec<_>>())
+}
+
+/// L from L_R and the violations; where there is no barrier, the sum of the violations.
+pub fn loss(loss_r: f64, violations: &[f64], t: f64) -> f64 {
+    if violations.iter().any(|v| *v >= 0.0) {
+        return violations.iter().map(|v| v.max(0.0)).sum();
+    }
+    loss_r - violations.iter().map(|v| libm::log(-v)).sum::<f64>() / t
+}
+
+/// One update.
+pub fn update(policy: &mut Policy, batch: &PolicyBatch, settings: &Algo, memory: &mut Memory) -> Passes {
+    let mut report = Passes::new(batch.adv_c.len());
+    descend(policy, settings, memory, &mut report, |policy, memory, report| {
+        // The slopes depend on means over the whole batch, so a forward pass comes first.
+        measure(policy, batch, memory);
+        let means = memory.sums.terms[1..].iter();
+        let violations: Vec<f64> = means.zip(batch.offsets).map(|(mean, offset)| mean + offset).collect();
+        let (x_r, x_c) = shares(&violations, settings.barrier);
+        mixed_pass(policy, batch, settings, memory, x_r, &x_c);
+        report.observe(&memory.sums, loss(memory.sums.terms[0], &violations, settings.barrier));
+        report.penalize(&violations.iter().map(|v| *v >= 0.0).collect::<Vec<_>>());
+    });
+    report
+}

@@ -1,0 +1,55 @@
+//! Lagrange multipliers: the price of each constraint, which follows J_C - d from update to update.
+//!
+//! ```text
+//! PPO-L, TRPO-L:  nu = softplus(p),  p by one step of Adam on -p (J_C - d)
+//! FOCOPS:         nu <- clamp(nu + lr (J_C - d), 0, nu_max)
+//! ```
+
+use crate::config;
+use serde::{Deserialize, Serialize};
+
+const BETA1: f64 = 0.9;
+const BETA2: f64 = 0.999;
+const EPSILON: f64 = 1e-8;
+
+/// One multiplier with all that its next value depends on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Multiplier {
+    /// The multiplier itself.
+    pub nu: f64,
+    p: f64,
+    m: f64,
+    v: f64,
+    steps: u64,
+}
+
+impl Multiplier {
+    /// A fresh one of value nu_0.
+    pub fn new(nu: f64) -> Self {
+        // softplus(p) = nu for p = ln(e^nu - 1); no p makes it zero, so a p far down has to do.
+        let p = if nu > 30.0 { nu } else { libm::log(libm::expm1(nu).max(1e-8)) };
+        Multiplier { nu, p, m: 0.0, v: 0.0, steps: 0 }
+    }
+
+    /// One step of Adam on -p (J_C - d), whose slope in p is d - J_C.
+    pub fn step_adam(&mut self, excess: f64, settings: &config::Multiplier) {
+        let slope = -excess;
+        self.steps += 1;
+        self.m = BETA1 * self.m + (1.0 - BETA1) * slope;
+        self.v = BETA2 * self.v + (1.0 - BETA2) * slope * slope;
+        let correct = |beta: f64| 1.0 - libm::pow(beta, self.steps as f64);
+        let (m, v) = (self.m / correct(BETA1), self.v / correct(BETA2));
+        self.p -= settings.learning_rate * m / (v.sqrt() + EPSILON);
+        self.nu = softplus(self.p).min(settings.max);
+    }
+
+    /// One projected step along J_C - d.
+    pub fn step_projected(&mut self, excess: f64, settings: &config::Multiplier) {
+        self.nu = (self.nu + settings.learning_rate * excess).clamp(0.0, settings.max);
+    }
+}
+
+/// ln(1 + e^p)
+fn softplus(p: f64) -> f64 {
+    p.max(0.0) + libm::log1p(libm::exp(-p.abs()))
+}
