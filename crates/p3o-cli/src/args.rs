@@ -176,6 +176,9 @@ pub struct BenchArgs {
     /// Thread counts to measure [default: 1 and all cores].
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Vec<u16>,
+    /// Measure the policy's update of this algorithm beside 40 passes of P3O, instead of the machine.
+    #[arg(long)]
+    pub algo: Option<String>,
     /// Seconds per figure; more are steadier.
     #[arg(long, default_value_t = 5.0)]
     pub seconds: f64,
