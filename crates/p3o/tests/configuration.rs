@@ -1,8 +1,8 @@
 //! A configuration that exists is valid, and one that cannot be is refused in one line.
 
 use crate::util::{one_line, small_task};
-use p3o::Config;
 use p3o::config::{ALGORITHMS, Activation, KappaSchedule, ONE_CONSTRAINT, Offset, PRESETS, count};
+use p3o::{Algorithm, Config, Cpo, Focops, Ipo, P3o, Pcpo, Ppo, PpoLag, Trpo, TrpoLag};
 use p3o_env::{EnvSpec, TASKS, tasks};
 
 fn spec(task: &str) -> EnvSpec {
@@ -224,6 +224,14 @@ fn an_algorithm_is_asked_only_for_what_it_can_do() {
             assert!(one_line(checked.unwrap_err()).contains("algo.minibatch must be 0"), "{algo}");
         }
     }
+}
+
+#[test]
+fn every_algorithm_has_a_type_for_programs() {
+    let (p3o, ppo, ppo_lag, focops) = (P3o::default().name(), Ppo.name(), PpoLag.name(), Focops.name());
+    let rest = [Ipo.name(), Trpo.name(), TrpoLag.name(), Cpo.name(), Pcpo.name()];
+    let types = [&[p3o, ppo, ppo_lag, focops][..], &rest].concat();
+    assert_eq!(types, ALGORITHMS.iter().map(|(name, _)| *name).collect::<Vec<_>>());
 }
 
 #[test]

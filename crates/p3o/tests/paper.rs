@@ -1,5 +1,10 @@
-//! PAPER.md points at what exists.
+//! PAPER.md points at what exists, and docs/progress.md explains what is written.
 
+use crate::util::small_task;
+use p3o::Run;
+use p3o::config::ALGORITHMS;
+use p3o::record::ProgressCsv;
+use p3o::run::named_task;
 use std::path::{Path, PathBuf};
 
 fn root() -> PathBuf {
@@ -37,6 +42,21 @@ fn every_function_and_test_that_the_table_names_exists() {
         assert!(tests.iter().any(|r| r.contains("/tests/")), "no test in: {row}");
         let wrong: Vec<String> = references.iter().filter_map(|r| dangling(&root, r)).collect();
         assert!(wrong.is_empty(), "{}", wrong.join("; "));
+    }
+}
+
+#[test]
+fn every_column_of_progress_csv_is_explained() {
+    let explained = std::fs::read_to_string(root().join("docs/progress.md")).unwrap();
+    for (algo, _) in ALGORITHMS {
+        let home = tempfile::tempdir().unwrap();
+        let config = small_task(algo, "PointGoal", &[]);
+        Run::start(config.clone(), &*named_task(&config).unwrap(), &home.path().join("run")).unwrap();
+        let table = ProgressCsv::read(&home.path().join("run/progress.csv")).unwrap();
+        for column in table.columns {
+            let name = column.replace("hazards", "NAME");
+            assert!(explained.contains(&format!("`{name}`")), "docs/progress.md does not explain {column} of {algo}");
+        }
     }
 }
 

@@ -6,8 +6,8 @@
 //! q = g.H^-1 g,  r = g.H^-1 b,  s = b.H^-1 b,  A = q - r^2/s,  B = 2 delta - c^2/s
 //! ```
 //!
-//! `Free`: b ~ 0, or c < 0 and B < 0, where all of the trust region is feasible: the step of TRPO. `Recover`: c > 0 and B < 0, where none of it
-//! is: x = -sqrt(2 delta / s) H^-1 b. Otherwise the limit cuts the trust region, and with the dual variables lam and nu
+//! Where b ~ 0, or c < 0 and B < 0, all of the trust region is feasible: the step of TRPO. Where c > 0 and B < 0 none of it is:
+//! x = -sqrt(2 delta / s) H^-1 b. Otherwise the limit cuts the trust region, and with the dual variables lam and nu
 //!
 //! ```text
 //! x  = H^-1 (g - nu b) / lam,   nu = max(0, (lam c + r) / s)
@@ -19,7 +19,7 @@
 //! first fraction of x with KL <= delta, a cost surrogate that grows by no more than max(-c, 0), and a reward surrogate that
 //! does not fall, unless the policy is over its limit (c > 0) and may have to pay for coming back.
 
-use super::natural::{add, dot, gradient, line_search, report, solve};
+use super::natural::{add, dot, gradient, line_search, solve};
 use super::{Memory, Passes, PolicyBatch, trpo};
 use crate::config::Config;
 use crate::policy::Policy;
@@ -94,8 +94,7 @@ pub fn update(policy: &mut Policy, batch: &PolicyBatch, config: &Config, memory:
     let mut x = vec![0.0; g.len()];
     add(&mut x, step.on_g, &h_g);
     add(&mut x, step.on_b, &h_b);
-    let mut report = report(1, &g);
-    report.case = f64::from(step.case as u8);
+    let mut report = Passes { gradient_norm: dot(&g, &g).sqrt(), case: Some(step.case), ..Passes::new(1) };
     line_search(policy, batch, config, memory, &x, &mut report, |before, after| {
         accepts(c, before[0] - after[0], after[1] - before[1])
     });

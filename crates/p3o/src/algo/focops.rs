@@ -11,7 +11,7 @@
 //! by passes of Adam over the batch until the mean KL exceeds delta. A state outside the trust region has no part in the
 //! gradient.
 
-use super::multiplier::Multiplier;
+use super::multiplier::{Multiplier, follow};
 use super::{Memory, Passes, PolicyBatch, descend};
 use crate::config::Config;
 use crate::policy::Policy;
@@ -36,13 +36,10 @@ pub fn update(
     multipliers: &mut [Multiplier],
     memory: &mut Memory,
 ) -> Passes {
-    for (multiplier, &excess) in multipliers.iter_mut().zip(batch.excess) {
-        multiplier.step_projected(excess, &config.multiplier);
-    }
-    let m = multipliers.len();
-    let mut report = Passes::new(m);
-    report.multipliers = multipliers.iter().map(|m| m.nu).collect();
-    let prices: Vec<f32> = multipliers.iter().map(|m| m.nu as f32).collect();
+    let nu = follow(multipliers, batch.excess, |m, excess| m.step_projected(excess, &config.multiplier));
+    let prices: Vec<f32> = nu.iter().map(|&nu| nu as f32).collect();
+    let m = nu.len();
+    let mut report = Passes { multipliers: nu, ..Passes::new(m) };
     let (lambda, delta) = (config.algo.temperature as f32, config.algo.trust_region() as f32);
     let weights = |terms: &mut [f64], row: usize, ratio: f32, kl: f32| {
         let mut advantage = batch.adv_r[row];

@@ -102,7 +102,7 @@ pub struct Passes {
     pub kl: f64,
     /// Kappa at the last pass.
     pub kappa: f64,
-    /// Share of the passes in which each constraint was penalised.
+    /// Share of the passes in which each constraint was penalised, or, for IPO, violated.
     pub penalized: Vec<f64>,
     /// Norm of the last gradient.
     pub gradient_norm: f64,
@@ -112,8 +112,8 @@ pub struct Passes {
     pub inside: f64,
     /// Second order: what the line search took of the proposed step; zero when it took nothing.
     pub fraction: f64,
-    /// CPO: which of its cases the update was, see [`cpo::Case`].
-    pub case: f64,
+    /// CPO: what the limit meant for the step.
+    pub case: Option<cpo::Case>,
     observed: usize,
 }
 
@@ -155,7 +155,7 @@ impl Passes {
             "focops" => [each("multiplier", &self.multipliers), one("inside", self.inside)].concat(),
             "ipo" => each("recovering", &self.penalized),
             "trpo-lag" => [each("multiplier", &self.multipliers), fraction].concat(),
-            "cpo" => [fraction, one("case", self.case)].concat(),
+            "cpo" => [fraction, one("case", self.case.map_or(f64::NAN, |case| f64::from(case as u8)))].concat(),
             "trpo" | "pcpo" => fraction,
             _ => {
                 let rest = [one("kappa", self.kappa), one("redone", self.redone as f64)].concat();

@@ -49,6 +49,12 @@ impl Multiplier {
     }
 }
 
+/// Moves each multiplier by its constraint's J_C - d and returns the new values.
+pub fn follow(multipliers: &mut [Multiplier], excess: &[f64], step: impl Fn(&mut Multiplier, f64)) -> Vec<f64> {
+    multipliers.iter_mut().zip(excess).for_each(|(multiplier, &excess)| step(multiplier, excess));
+    multipliers.iter().map(|m| m.nu).collect()
+}
+
 /// ln(1 + e^p)
 fn softplus(p: f64) -> f64 {
     p.max(0.0) + libm::log1p(libm::exp(-p.abs()))

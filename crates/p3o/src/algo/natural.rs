@@ -92,13 +92,6 @@ pub fn line_search(
     report.observe(&memory.sums, memory.sums.terms[0]);
 }
 
-/// What an update reports before its line search.
-pub fn report(constraints: usize, gradient: &[f64]) -> Passes {
-    let mut report = Passes::new(constraints);
-    report.gradient_norm = dot(gradient, gradient).sqrt();
-    report
-}
-
 /// a.b, in order.
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()

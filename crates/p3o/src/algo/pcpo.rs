@@ -12,7 +12,7 @@
 //! that of CPO does.
 
 use super::cpo::accepts;
-use super::natural::{add, dot, gradient, line_search, product, report, solve};
+use super::natural::{add, dot, gradient, line_search, product, solve};
 use super::{Memory, Passes, PolicyBatch, trpo};
 use crate::config::{Config, Projection};
 use crate::policy::Policy;
@@ -42,7 +42,7 @@ pub fn update(policy: &mut Policy, batch: &PolicyBatch, config: &Config, memory:
     if length > delta {
         x.iter_mut().for_each(|x| *x *= (delta / length).sqrt());
     }
-    let mut report = report(1, &g);
+    let mut report = Passes { gradient_norm: dot(&g, &g).sqrt(), ..Passes::new(1) };
     line_search(policy, batch, config, memory, &x, &mut report, |before, after| {
         accepts(c, before[0] - after[0], after[1] - before[1])
     });

@@ -12,7 +12,7 @@
 //! by passes of Adam over the batch until the mean KL leaves the trust region. Both kinds of advantage are standardised, as
 //! for P3O, so that nu means the same on every task; the divisor keeps the step's size when nu grows.
 
-use super::multiplier::Multiplier;
+use super::multiplier::{Multiplier, follow};
 use super::{Memory, Passes, PolicyBatch, descend, mixed_pass};
 use crate::config::Config;
 use crate::policy::Policy;
@@ -36,12 +36,9 @@ pub fn update(
     multipliers: &mut [Multiplier],
     memory: &mut Memory,
 ) -> Passes {
-    for (multiplier, &excess) in multipliers.iter_mut().zip(batch.excess) {
-        multiplier.step_adam(excess, &config.multiplier);
-    }
-    let mut report = Passes::new(multipliers.len());
-    report.multipliers = multipliers.iter().map(|m| m.nu).collect();
-    let (x_r, x_c) = shares(&report.multipliers);
+    let nu = follow(multipliers, batch.excess, |m, excess| m.step_adam(excess, &config.multiplier));
+    let (x_r, x_c) = shares(&nu);
+    let mut report = Passes { multipliers: nu, ..Passes::new(batch.adv_c.len()) };
     descend(policy, &config.algo, memory, &mut report, |policy, memory, report| {
         mixed_pass(policy, batch, &config.algo, memory, x_r, &x_c);
         report.observe(&memory.sums, loss(&memory.sums.terms, x_r, &x_c));

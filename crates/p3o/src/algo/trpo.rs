@@ -10,8 +10,8 @@
 //! The line search takes the first fraction of x with KL <= delta for which mean(r A) does not fall. TRPO has no constraints,
 //! and so no multipliers.
 
-use super::multiplier::Multiplier;
-use super::natural::{dot, gradient, line_search, report, solve};
+use super::multiplier::{Multiplier, follow};
+use super::natural::{dot, gradient, line_search, solve};
 use super::{Memory, Passes, PolicyBatch, ppo_lag};
 use crate::config::Config;
 use crate::policy::Policy;
@@ -29,10 +29,7 @@ pub fn update(
     multipliers: &mut [Multiplier],
     memory: &mut Memory,
 ) -> Passes {
-    for (multiplier, &excess) in multipliers.iter_mut().zip(batch.excess) {
-        multiplier.step_adam(excess, &config.multiplier);
-    }
-    let nu: Vec<f64> = multipliers.iter().map(|m| m.nu).collect();
+    let nu = follow(multipliers, batch.excess, |m, excess| m.step_adam(excess, &config.multiplier));
     let (x_r, x_c) = ppo_lag::shares(&nu);
     let advantage = |row: usize| {
         let costs = batch.adv_c.iter().zip(&x_c).map(|(adv_c, &x)| x as f32 * adv_c[row]);
@@ -42,8 +39,8 @@ pub fn update(
     let mut x = solve(policy, batch, &config.second_order, memory, &g);
     let reach = reach(dot(&g, &x), config.algo.trust_region());
     x.iter_mut().for_each(|x| *x *= reach);
-    let mut report = report(batch.adv_c.len(), &g);
-    report.multipliers = nu;
+    let constraints = batch.adv_c.len();
+    let mut report = Passes { gradient_norm: dot(&g, &g).sqrt(), multipliers: nu, ..Passes::new(constraints) };
     line_search(policy, batch, config, memory, &x, &mut report, |before, after| {
         ppo_lag::loss(after, x_r, &x_c) <= ppo_lag::loss(before, x_r, &x_c)
     });
