@@ -2,8 +2,10 @@
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use p3o::{Learner, Report, Run};
-use p3o_lab::sweep::{Job, Watch};
+use p3o_lab::sweep::{Ended, Job, Watch};
+use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
+use std::sync::{Mutex, MutexGuard};
 
 /// Prints a line to standard output, which its reader may have closed (`p3o list | head -1`).
 macro_rules! say {
@@ -75,8 +77,7 @@ impl Progress {
         let bar = terminal.then(|| {
             let total = learner.config.updates() * learner.config.rollout.batch as u64;
             let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
-            let style = ProgressStyle::with_template("{wide_bar:.cyan/black} {percent:>3} %  {prefix}\n{msg}");
-            bar.set_style(style.expect("the template is fixed").progress_chars("━╸─"));
+            bar.set_style(bar_style("{wide_bar:.cyan/black} {percent:>3} %  {prefix}\n{msg}"));
             bar.set_position(learner.progress().steps);
             bar.set_prefix("starting");
             bar.tick();
@@ -136,31 +137,29 @@ impl Progress {
     }
 }
 
-/// A bar per run of a sweep; without a terminal, a line when a run starts and when it ends.
+/// A bar per run at work, and one for all of a sweep; without a terminal, a line when a run starts and when it ends.
 pub struct Bars {
     names: Vec<String>,
-    bars: Option<Vec<ProgressBar>>,
+    /// Steps of every run.
+    totals: Vec<u64>,
     all: MultiProgress,
+    overall: ProgressBar,
+    active: Mutex<BTreeMap<usize, ProgressBar>>,
+    terminal: bool,
 }
 
 impl Bars {
     /// For the runs of a sweep.
     pub fn new(jobs: &[Job]) -> Self {
-        let names: Vec<String> =
-            jobs.iter().map(|job| format!("{} seed {}", job.config.algo.name, job.config.seed)).collect();
-        let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
-        let style = ProgressStyle::with_template("{prefix:<18} {bar:30.cyan/black} {percent:>3} %  {msg}");
-        let style = style.expect("the template is fixed").progress_chars("━╸─");
-        let bars = std::io::stderr().is_terminal().then(|| {
-            let bar = |(job, name): (&Job, &String)| {
-                let bar = ProgressBar::new(job.config.updates() * job.config.rollout.batch as u64);
-                bar.set_style(style.clone());
-                bar.set_prefix(name.clone());
-                all.add(bar)
-            };
-            jobs.iter().zip(&names).map(bar).collect()
-        });
-        Bars { names, bars, all }
+        let names = jobs.iter().map(|job| format!("{} seed {}", job.config.algo.name, job.config.seed)).collect();
+        let totals: Vec<u64> = jobs.iter().map(|job| job.config.updates() * job.config.rollout.batch as u64).collect();
+        let terminal = std::io::stderr().is_terminal();
+        let target = if terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let all = MultiProgress::with_draw_target(target);
+        let overall = all.add(ProgressBar::new(totals.iter().sum()));
+        overall.set_style(bar_style("{prefix:<18} {bar:30.white/black} {percent:>3} %  {msg}{eta} left"));
+        overall.set_prefix(format!("all {} runs", jobs.len()));
+        Bars { names, totals, all, overall, active: Mutex::default(), terminal }
     }
 
     /// Removes the bars.
@@ -169,33 +168,69 @@ impl Bars {
     }
 
     fn line(&self, job: usize, what: &str) {
-        // A closed pipe must not end the training.
-        writeln!(std::io::stdout(), "{}: {what}", self.names[job]).ok();
+        let line = format!("{}: {what}", self.names[job]);
+        if self.terminal {
+            self.all.println(line).ok();
+        } else {
+            // A closed pipe must not end the training.
+            writeln!(std::io::stdout(), "{line}").ok();
+        }
     }
+
+    fn active(&self) -> MutexGuard<'_, BTreeMap<usize, ProgressBar>> {
+        self.active.lock().expect("drawing does not panic")
+    }
+}
+
+fn bar_style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).expect("the template is fixed").progress_chars("━╸─")
 }
 
 impl Watch for Bars {
     fn started(&self, job: usize, steps: u64) {
-        match &self.bars {
-            Some(bars) => bars[job].set_position(steps),
-            None => self.line(job, &format!("starting at step {}", thousands(steps as f64))),
+        if !self.terminal {
+            self.line(job, &format!("starting at step {}", thousands(steps as f64)));
         }
+        let bar = self.all.insert_before(&self.overall, ProgressBar::new(self.totals[job]));
+        bar.set_style(bar_style("{prefix:<18} {bar:30.cyan/black} {percent:>3} %  {msg}"));
+        bar.set_prefix(self.names[job].clone());
+        bar.set_position(steps);
+        // What an earlier sitting did says nothing about the time that is left.
+        self.overall.inc(steps);
+        self.overall.reset_eta();
+        self.active().insert(job, bar);
     }
 
     fn updated(&self, job: usize, report: &Report) {
-        if let Some(bars) = &self.bars {
+        if let Some(bar) = self.active().get(&job) {
             let costs: Vec<String> = report.costs.iter().map(|c| figure(*c)).collect();
-            bars[job].set_position(report.steps);
-            bars[job].set_message(format!("return {}  cost {}", figure(report.ret), costs.join(" ")));
+            self.overall.inc(report.steps - bar.position());
+            bar.set_position(report.steps);
+            bar.set_message(format!("return {}  cost {}", figure(report.ret), costs.join(" ")));
         }
     }
 
-    fn ended(&self, job: usize) {
-        match &self.bars {
-            Some(bars) => bars[job].finish(),
-            None => self.line(job, "ended"),
+    fn ended(&self, job: usize, ended: &Ended) {
+        if let Some(bar) = self.active().remove(&job) {
+            bar.finish_and_clear();
+        } else {
+            self.overall.inc(self.totals[job]);
+            self.overall.reset_eta();
+        }
+        match ended {
+            Ok(Some(summary)) => {
+                let costs: Vec<String> =
+                    summary.costs.iter().map(|(n, c)| format!("{n} {}", optional(c.mean))).collect();
+                self.line(job, &format!("done, return {}, {}", optional(summary.return_mean), costs.join(", ")));
+            }
+            Ok(None) => self.line(job, "stopped"),
+            Err(error) => self.line(job, &error.to_string()),
         }
     }
+}
+
+fn optional(x: Option<f64>) -> String {
+    figure(x.unwrap_or(f64::NAN))
 }
 
 /// Rows under headings, the first column left, the others right unless they hold words.

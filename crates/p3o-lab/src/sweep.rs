@@ -27,7 +27,7 @@ pub trait Watch: Sync {
     /// It has made one more update.
     fn updated(&self, job: usize, report: &Report);
     /// It is done, stopped or failed.
-    fn ended(&self, job: usize);
+    fn ended(&self, job: usize, ended: &Ended);
 }
 
 /// How one job ended.
@@ -42,8 +42,9 @@ pub fn sweep(jobs: &[Job], workers: usize, stop: &AtomicBool, watch: &dyn Watch)
         loop {
             let i = next.fetch_add(1, Ordering::SeqCst);
             let Some(job) = jobs.get(i) else { return ended };
-            ended.push((i, job.run(i, stop, watch)));
-            watch.ended(i);
+            let result = job.run(i, stop, watch);
+            watch.ended(i, &result);
+            ended.push((i, result));
         }
     };
     let mut all: Vec<(usize, Ended)> = std::thread::scope(|scope| {

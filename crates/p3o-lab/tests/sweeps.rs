@@ -2,7 +2,7 @@
 
 use p3o::run::named_task;
 use p3o::{Config, Report};
-use p3o_lab::sweep::{Job, Watch, sweep};
+use p3o_lab::sweep::{Ended, Job, Watch, sweep};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -19,7 +19,7 @@ impl Watch for StopAfter<'_> {
             self.stop.store(true, Ordering::SeqCst);
         }
     }
-    fn ended(&self, _: usize) {}
+    fn ended(&self, _: usize, _: &Ended) {}
 }
 
 fn jobs(folder: &Path) -> Vec<Job> {
