@@ -7,7 +7,7 @@ use rand::{Rng, RngExt};
 
 /// From a logit to its log probability. The largest logit and the logarithm of the sum are taken off one after the other:
 /// their own sum would round away the second where the first is large.
-fn normalized<E: Real>(logits: &[E]) -> impl Fn(E) -> E {
+fn normalized<E: Real>(logits: &[E]) -> impl Fn(E) -> E + use<E> {
     let top = logits.iter().copied().fold(logits[0], |a, b| if b > a { b } else { a });
     let log_sum = logits.iter().map(|&x| (x - top).exp()).sum::<E>().ln();
     move |x| (x - top) - log_sum
@@ -81,5 +81,54 @@ pub fn fisher<E: Real>(logits: &[E], tangent: &[E], weight: E, product: &mut [E]
     let mean: E = logits.iter().zip(tangent).map(|(&x, &t)| log_p(x).exp() * t).sum();
     for ((p, &x), &t) in product.iter_mut().zip(logits).zip(tangent) {
         *p += weight * log_p(x).exp() * (t - mean);
+    }
+}
+
+/// Subtracts the logarithm of the sum, so that logits become log-probabilities.
+pub fn normalize<E: Real>(logits: &mut [E]) {
+    let log_p = normalized(logits);
+    logits.iter_mut().for_each(|x| *x = log_p(*x));
+}
+
+/// All that a pass asks of one row, from one exponential per choice.
+pub struct Row<'a, E> {
+    logits: &'a [E],
+    top: E,
+    log_sum: E,
+}
+
+impl<'a, E: Real> Row<'a, E> {
+    /// For some logits, whose probabilities it writes.
+    pub fn new(logits: &'a [E], probabilities: &mut [E]) -> Self {
+        let top = logits.iter().copied().fold(logits[0], |a, b| if b > a { b } else { a });
+        probabilities.iter_mut().zip(logits).for_each(|(p, &x)| *p = (x - top).exp());
+        let sum = probabilities.iter().copied().sum::<E>();
+        let unit = E::ONE / sum;
+        probabilities.iter_mut().for_each(|p| *p *= unit);
+        Row { logits, top, log_sum: sum.ln() }
+    }
+
+    /// log pi(choice)
+    pub fn log_prob(&self, choice: usize) -> E {
+        (self.logits[choice] - self.top) - self.log_sum
+    }
+
+    /// KL(new || old) for the log-probabilities of the old policy, as [`normalize`] makes them.
+    pub fn kl(&self, probabilities: &[E], old: &[E]) -> E {
+        let terms = probabilities.iter().zip(old).enumerate();
+        terms.map(|(i, (&p, &q))| p * (self.log_prob(i) - q)).sum()
+    }
+
+    /// From probabilities to the gradient of `w` log pi(choice) + `e` entropy, in place.
+    pub fn gradient(&self, choice: usize, w: E, e: E, probabilities: &mut [E]) {
+        if e == E::ZERO {
+            probabilities.iter_mut().for_each(|p| *p = -w * *p);
+        } else {
+            let entropy = -probabilities.iter().enumerate().map(|(i, &p)| p * self.log_prob(i)).sum::<E>();
+            for (i, p) in probabilities.iter_mut().enumerate() {
+                *p = -*p * (w + e * (self.log_prob(i) + entropy));
+            }
+        }
+        probabilities[choice] += w;
     }
 }

@@ -323,6 +323,7 @@ impl Learner {
         policy.adam_log_std.learning_rate = config.algo.learning_rate;
         critics.iter_mut().for_each(|critic| critic.adam.learning_rate = config.critic.learning_rate);
         let old_log_std = policy.log_std.clone();
+        policy.normalize_outputs(&mut s.outputs);
         let batch = PolicyBatch {
             x: &s.x,
             rows: &s.rows,

@@ -36,7 +36,7 @@ pub struct Policy {
 
 /// What the policy was when the batch was collected.
 pub struct Behaviour<'a> {
-    /// Network outputs for every row.
+    /// Network outputs for every row; for choices their log-probabilities.
     pub outputs: &'a [f32],
     /// Its logarithm of the deviation.
     pub log_std: &'a [f32],
@@ -135,6 +135,13 @@ impl Policy {
         sum / (outputs.len() / n) as f64
     }
 
+    /// Turns rows of logits into log-probabilities, as [`Behaviour`] holds them.
+    pub fn normalize_outputs(&self, outputs: &mut [f32]) {
+        if self.is_discrete() {
+            outputs.chunks_exact_mut(self.net.outputs()).for_each(categorical::normalize);
+        }
+    }
+
     /// Memory for passes over batches of up to `chunks` parts whose algorithm has `terms` loss terms.
     pub fn memory(&self, chunks: usize, terms: usize) -> PolicyMemory {
         let d_log_std = vec![0.0; self.log_std.len()];
@@ -202,20 +209,25 @@ impl Policy {
         self.net.pass(&mut memory.net, x, sums, |sums, first, outputs, d_outputs| {
             for (i, (out, d)) in outputs.chunks_exact(n).zip(d_outputs.chunks_exact_mut(n)).enumerate() {
                 let row = rows.map_or(first + i, |rows| rows[first + i] as usize);
-                let (ratio, kl) = self.compare(against, old, row, out);
-                sums.kl += f64::from(kl);
-                let (w, u) = weights(&mut sums.terms, row, ratio, kl);
-                let (w, u) = (w * share, u * share);
                 let action = &old.actions[row * width..][..width];
                 let was = &old.outputs[row * n..][..n];
-                d.fill(0.0);
+                let mut weigh = |ratio: f32, kl: f32| {
+                    sums.kl += f64::from(kl);
+                    let (w, u) = weights(&mut sums.terms, row, ratio, kl);
+                    (w * share, u * share)
+                };
                 if self.is_discrete() {
-                    categorical::log_prob_grad(out, action[0] as usize, w, d);
-                    categorical::entropy_grad(out, -entropy * share, d);
+                    let (choice, row_of) = (action[0] as usize, categorical::Row::new(out, d));
+                    let ratio = libm::expf(row_of.log_prob(choice) - old.log_probs[row]);
+                    let (w, u) = weigh(ratio, row_of.kl(d, was));
+                    row_of.gradient(choice, w, -entropy * share, d);
                     if KL {
                         categorical::kl_grad(out, was, u, d);
                     }
                 } else {
+                    let (ratio, kl) = self.compare(against, old, row, out);
+                    let (w, u) = weigh(ratio, kl);
+                    d.fill(0.0);
                     against.log_prob_grad(out, action, w, d, &mut sums.d_log_std);
                     sums.d_log_std.iter_mut().for_each(|g| *g -= entropy * share);
                     if KL {

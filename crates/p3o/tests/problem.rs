@@ -312,10 +312,12 @@ impl Problem {
     pub fn batch(&self) -> Batch {
         let mut x = Tiles::new(OBS);
         x.fill(&floats(&self.rows));
+        let mut outputs = floats(&self.old_outputs);
+        self.policy(0.0).normalize_outputs(&mut outputs);
         Batch {
             x,
             rows: floats(&self.rows),
-            outputs: floats(&self.old_outputs),
+            outputs,
             log_std: floats(&self.old_log_std),
             actions: floats(&self.actions),
             log_probs: floats(&self.old_log_probs),

@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 /// Six updates of 500 steps per environment: episodes of 1000 steps are under way at every second checkpoint.
-const LONG: &[&str] = &["rollout.batch=2000", "steps=12000", "run.checkpoint_every=3"];
+const LONG: &[&str] = &["rollout.batch=2000", "steps=12000", "run.checkpoint_every=3", "critic.normalize=true"];
 
 fn config(task: &str, changes: &[&str]) -> Config {
     config_of("p3o", task, changes)

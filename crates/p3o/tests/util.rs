@@ -53,7 +53,7 @@ const SMALL: &[&str] = &[
     "critic.passes=3",
     "critic.minibatch=0",
     "critic.target=return",
-    "critic.normalize=true",
+    "critic.normalize=false",
     "run.checkpoint_every=2",
 ];
 

@@ -310,3 +310,32 @@ fn against_agrees_with_the_plain_functions() {
         assert_eq!((d1, s1), (d2, s2));
     }
 }
+
+#[test]
+fn a_row_agrees_with_the_functions_one_by_one() {
+    let mut old = OLD_LOGITS;
+    categorical::normalize(&mut old);
+    close(old.iter().map(|x| x.exp()).sum(), 1.0);
+    let mut p = [0.0; 5];
+    let row = categorical::Row::new(&LOGITS, &mut p);
+    for (choice, &probability) in p.iter().enumerate() {
+        close(row.log_prob(choice), categorical::log_prob(&LOGITS, choice));
+        close(probability, categorical::log_prob(&LOGITS, choice).exp());
+    }
+    close(row.kl(&p, &old), categorical::kl(&LOGITS, &OLD_LOGITS));
+    for (choice, e) in (0..5).flat_map(|choice| [(choice, 0.0), (choice, -0.7)]) {
+        let (mut found, mut expected) = (p, [0.0; 5]);
+        row.gradient(choice, 1.3, e, &mut found);
+        categorical::log_prob_grad(&LOGITS, choice, 1.3, &mut expected);
+        categorical::entropy_grad(&LOGITS, e, &mut expected);
+        found.iter().zip(expected).for_each(|(f, e)| close(*f, e));
+    }
+}
+
+#[test]
+fn a_policy_has_no_divergence_from_itself_to_the_last_bit() {
+    let mut old = LOGITS.map(|x| x as f32);
+    categorical::normalize(&mut old);
+    let (logits, mut p) = (LOGITS.map(|x| x as f32), [0.0; 5]);
+    assert_eq!(categorical::Row::new(&logits, &mut p).kl(&p, &old), 0.0);
+}
