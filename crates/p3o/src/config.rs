@@ -368,7 +368,7 @@ impl Config {
                 reward_scale: RewardScale::Standard,
                 cost_estimate: CostEstimate::Steps,
                 margin: 0.2,
-                barrier: 20.0,
+                barrier: 1000.0,
                 temperature: 1.5,
             },
             multiplier: Multiplier { init: 1.0, learning_rate: 0.05, max: 1e6 },
@@ -422,6 +422,7 @@ impl Config {
         self.algo.cost_scale = CostScale::Advantage;
         self.algo.cost_estimate = CostEstimate::Episodes;
         self.algo.margin = 0.0;
+        self.algo.barrier = 20.0;
         self.critic.passes = 80;
         self.critic.normalize = false;
     }

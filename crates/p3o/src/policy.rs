@@ -244,7 +244,7 @@ impl Policy {
         }
     }
 
-    /// The ratio pi_theta / pi_k at a row's action and KL(pi_theta || pi_k) in its state, for this policy's outputs there.
+    /// The ratio pi_theta / pi_k at a row's action and KL(pi_theta || pi_k) in its state, for the outputs there.
     #[inline(always)] // part of the inner loop of every pass
     fn compare(&self, against: &gaussian::Against<f32>, old: &Behaviour, row: usize, out: &[f32]) -> (f32, f32) {
         let (n, width) = (out.len(), self.action_width());

@@ -243,7 +243,7 @@ fn presets_follow_the_papers_table_of_algorithms() {
         assert_eq!((a.learning_rate, a.clip, a.target_kl, a.kl_slack), (3e-4, 0.2, 0.01, 1.0), "{algo}");
         assert_eq!((o.damping, o.backtrack, o.backtracks), (0.1, 0.8, 10), "{algo}");
         let rate = if *algo == "focops" { 0.01 } else { 0.05 };
-        assert_eq!((m.init, m.learning_rate, a.temperature), (1.0, rate, 1.5), "{algo}");
+        assert_eq!((m.init, m.learning_rate, a.temperature, a.barrier), (1.0, rate, 1.5, 20.0), "{algo}");
         assert_eq!((paper.rollout.lambda, paper.rollout.cost_lambda, a.margin), (0.97, 0.97, 0.0), "{algo}");
         // The offset and the surrogate beside it are commensurate for all that weigh the one against the other.
         let literal = ["p3o", "ppo"].contains(algo);

@@ -72,9 +72,9 @@ impl Model {
     }
 
     /// The largest g.x by plane geometry, with no dual: in coordinates z = L^T x the trust region is a disc of radius
-    /// sqrt(2 delta) in the plane of L^-1 g and L^-1 b, and the limit a line at distance c / |L^-1 b| from its middle. A linear function
-    /// is largest at the disc's own best point, or, where the line cuts that off, at an end of the chord. None where
-    /// the line leaves nothing of the disc.
+    /// sqrt(2 delta) in the plane of L^-1 g and L^-1 b, and the limit a line at distance c / |L^-1 b| from its middle. A
+    /// linear function is largest at the disc's own best point, or, where the line cuts that off, at an end of the chord.
+    /// None where the line leaves nothing of the disc.
     fn best_value(&self) -> Option<f64> {
         let (g, b) = (self.white(&self.g), self.white(&self.b));
         let (radius, b_size) = ((2.0 * DELTA).sqrt(), dot(&b, &b).sqrt());

@@ -182,7 +182,7 @@ fn a_trust_region_step_reaches_its_edge_and_gains() {
         let moved = policy.parameters();
         let x: Vec<f64> = moved.iter().zip(&before).map(|(a, b)| f64::from(a - b) / report.fraction).collect();
         let x = unpadded(&policy, &x);
-        // The whole step lies on the edge x.H x / 2 = delta; so small a region is nearly quadratic, so that the KL is this length
+        // The whole step lies on the edge x.H x / 2 = delta. So small a region is nearly quadratic: the KL is this length
         // without the damping's part.
         let undamped = dot(&x, &problem.fisher_product(&x)) / 2.0;
         let length = undamped + 0.01 * dot(&x, &x) / 2.0;

@@ -6,8 +6,8 @@
 //! q = g.H^-1 g,  r = g.H^-1 b,  s = b.H^-1 b,  A = q - r^2/s,  B = 2 delta - c^2/s
 //! ```
 //!
-//! Where b ~ 0, or c < 0 and B < 0, all of the trust region is feasible: the step of TRPO. Where c > 0 and B < 0 none of it is:
-//! x = -sqrt(2 delta / s) H^-1 b. Otherwise the limit cuts the trust region, and with the dual variables lam and nu
+//! Where b ~ 0, or c < 0 and B < 0, all of the trust region is feasible: the step of TRPO. Where c > 0 and B < 0 none of
+//! it is: x = -sqrt(2 delta / s) H^-1 b. Otherwise the limit cuts the trust region, and with the dual variables
 //!
 //! ```text
 //! x  = H^-1 (g - nu b) / lam,   nu = max(0, (lam c + r) / s)
@@ -15,9 +15,9 @@
 //!          D_b = (q/lam + 2 delta lam)/2         elsewhere,             least at lam_b = sqrt(q / (2 delta))
 //! ```
 //!
-//! lam is the better of lam_a and lam_b, each brought into its interval, which end at lam = -r/c. The line search takes the
-//! first fraction of x with KL <= delta, a cost surrogate that grows by no more than max(-c, 0), and a reward surrogate that
-//! does not fall, unless the policy is over its limit (c > 0) and may have to pay for coming back.
+//! where lam is the better of lam_a and lam_b, each brought into its interval; these end at lam = -r/c. The line search
+//! takes the first fraction of x with KL <= delta, a cost surrogate that grows by no more than max(-c, 0), and a reward
+//! surrogate that does not fall, unless the policy is over its limit (c > 0) and may have to pay for coming back.
 
 use super::natural::{add, dot, gradient, line_search, solve};
 use super::{Memory, Passes, PolicyBatch, trpo};

@@ -8,8 +8,8 @@
 //! nu_i    <- clamp(nu_i + lr (J_C_i - d_i), 0, nu_max)
 //! ```
 //!
-//! by passes of Adam over the batch until the mean KL exceeds delta. A state outside the trust region has no part in the
-//! gradient.
+//! by passes of Adam over the batch until the mean KL exceeds delta. A state outside the trust region has no part in
+//! the gradient.
 
 use super::multiplier::{Multiplier, follow};
 use super::{Memory, Passes, PolicyBatch, descend};

@@ -9,10 +9,13 @@
 //! grad L     = grad L_R + sum_i s_i grad V_i,   s_i = 1 / (-t V_i)
 //! ```
 //!
-//! by passes of Adam over the batch until the mean KL leaves the trust region. Where some V_i >= 0 there is no barrier: the
-//! policy is infeasible, and the pass lowers those costs alone. The step is along grad L / (1 + sum_i s_i): a barrier that
-//! is nearly touched would otherwise fill Adam's moments for the next thousand steps, and like this it turns into the pure
-//! cost reduction without a jump.
+//! by passes of Adam over the batch until the mean KL leaves the trust region. Where some V_i >= 0 there is no barrier:
+//! the policy is infeasible, and the pass lowers those costs alone. The step is along grad L / (1 + sum_i s_i): a
+//! barrier that is nearly touched would otherwise fill Adam's moments for the next thousand steps, and like this it turns into
+//! the pure cost reduction without a jump.
+//!
+//! A logarithm does not feel the scale of V_i, but 1/t has the units of L_R. Standardised advantages make L_R small, so
+//! that t has to be larger than where the reward is counted in returns.
 
 use super::{Memory, Passes, PolicyBatch, descend, measure, mixed_pass, ppo_lag};
 use crate::config::Algo;

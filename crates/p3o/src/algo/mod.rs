@@ -172,8 +172,8 @@ impl Passes {
     }
 }
 
-/// Steps of Adam over the whole batch until the mean KL from pi_k leaves the trust region. `pass` leaves a gradient in the
-/// memory and reports what it observed; the KL of a pass is known before its step, which is then not taken.
+/// Steps of Adam over the whole batch until the mean KL from pi_k leaves the trust region. `pass` leaves a gradient in
+/// the memory and reports what it observed; the KL of a pass is known before its step, which is then not taken.
 fn descend(
     policy: &mut Policy,
     settings: &Algo,
@@ -190,8 +190,8 @@ fn descend(
     }
 }
 
-/// Gradient of x_R L_R + sum_i x_i L_surr_i over the whole batch, with the clipped L_R of PPO and the plain cost surrogates
-/// L_surr_i = mean(r A_C_i); the means themselves in `memory.sums`.
+/// Gradient of x_R L_R + sum_i x_i L_surr_i over the whole batch, with the clipped L_R of PPO and the plain cost
+/// surrogates L_surr_i = mean(r A_C_i); the means themselves in `memory.sums`.
 fn mixed_pass(policy: &Policy, batch: &PolicyBatch, settings: &Algo, memory: &mut Memory, x_r: f64, x_c: &[f64]) {
     let (epsilon, entropy, x_r) = (settings.clip as f32, settings.entropy as f32, x_r as f32);
     let weight = |terms: &mut [f64], row: usize, ratio: f32| {

@@ -59,9 +59,9 @@ pub fn conjugate_gradients(b: &[f64], iterations: usize, mut product: impl FnMut
     x
 }
 
-/// Moves the policy from theta_k by the largest fraction of `step`, of those that backtracking tries, whose mean KL is inside
-/// the trust region and whose surrogates before and after `accept(before, after)` takes: the means of -r A_R and of every
-/// r A_C_i. Where there is none the policy stays. `report` and `memory.sums` get the outcome.
+/// Moves the policy from theta_k by the largest fraction of `step`, of those that backtracking tries, whose mean KL is
+/// inside the trust region and whose surrogates `accept(before, after)` takes: the means of -r A_R and of every r A_C_i.
+/// Where there is none the policy stays. `report` and `memory.sums` get the outcome.
 pub fn line_search(
     policy: &mut Policy,
     batch: &PolicyBatch,

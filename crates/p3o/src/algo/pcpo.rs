@@ -8,8 +8,8 @@
 //! q = g.H^-1 g,  r = g.H^-1 b
 //! ```
 //!
-//! A policy far over its limit is projected far away; such an x is shortened to x.H x / 2 = delta. The line search accepts as
-//! that of CPO does.
+//! A policy far over its limit is projected far away; such an x is shortened to x.H x / 2 = delta. The line search
+//! accepts as that of CPO does.
 
 use super::cpo::accepts;
 use super::natural::{add, dot, gradient, line_search, product, solve};

@@ -9,8 +9,8 @@
 //! dp_i            = lr Adam(J_C_i - d_i)
 //! ```
 //!
-//! by passes of Adam over the batch until the mean KL leaves the trust region. Both kinds of advantage are standardised, as
-//! for P3O, so that nu means the same on every task; the divisor keeps the step's size when nu grows.
+//! by passes of Adam over the batch until the mean KL leaves the trust region. Both kinds of advantage are standardised,
+//! as for P3O, so that nu means the same on every task; the divisor keeps the step's size when nu grows.
 
 use super::multiplier::{Multiplier, follow};
 use super::{Memory, Passes, PolicyBatch, descend, mixed_pass};

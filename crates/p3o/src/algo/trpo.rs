@@ -1,4 +1,4 @@
-//! Trust Region Policy Optimization (Schulman et al., 2015), and TRPO-Lagrangian, the primal-dual optimisation of the paper.
+//! Trust Region Policy Optimization (Schulman et al., 2015), and TRPO-Lagrangian, a primal-dual method.
 //!
 //! ```text
 //! maximise g.x  subject to  x.H x / 2 <= delta:    x = sqrt(2 delta / g.H^-1 g) H^-1 g
@@ -7,8 +7,8 @@
 //! A    = (A_R - sum_i nu_i A_C_i) / (1 + sum_i nu_i)              TRPO-L, with the multipliers of PPO-L
 //! ```
 //!
-//! The line search takes the first fraction of x with KL <= delta for which mean(r A) does not fall. TRPO has no constraints,
-//! and so no multipliers.
+//! The line search takes the first fraction of x with KL <= delta for which mean(r A) does not fall. TRPO has no
+//! constraints, and so no multipliers.
 
 use super::multiplier::{Multiplier, follow};
 use super::natural::{dot, gradient, line_search, solve};
@@ -16,7 +16,7 @@ use super::{Memory, Passes, PolicyBatch, ppo_lag};
 use crate::config::Config;
 use crate::policy::Policy;
 
-/// sqrt(2 delta / q): how far along H^-1 g the trust region reaches, for q = g.H^-1 g; zero where there is nothing to gain.
+/// sqrt(2 delta / q), for q = g.H^-1 g: how far along H^-1 g the trust region reaches; zero with nothing to gain.
 pub fn reach(q: f64, delta: f64) -> f64 {
     if q < 1e-12 { 0.0 } else { (2.0 * delta / q).sqrt() }
 }
