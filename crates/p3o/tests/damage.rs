@@ -123,7 +123,7 @@ fn foreign_files_are_refused_by_what_they_are() {
     let at = fixture.bytes.windows(11).position(|w| w == b"format\\\":2,").expect("the description says its format");
     let mut newer = fixture.bytes.clone();
     newer[at + 9] = b'7';
-    assert!(fixture.refusal(&newer, "a newer format").contains("format 7, this program reads 1"));
+    assert!(fixture.refusal(&newer, "a newer format").contains("format 7, this program reads 2"));
 }
 
 #[test]
