@@ -3,6 +3,7 @@
 mod claims;
 mod evaluation;
 mod programs;
+mod steps;
 mod sweeps;
 mod training;
 mod world;
