@@ -379,7 +379,7 @@ impl Config {
                 backtracks: 10,
                 projection: Projection::Kl,
             },
-            critic: Critic { learning_rate: 1e-3, passes: 40, minibatch: 0, target: Target::Return, normalize: true },
+            critic: Critic { learning_rate: 1e-3, passes: 40, minibatch: 0, target: Target::Return, normalize: false },
             run: Run { checkpoint_every: 10 },
         };
         if name == "paper" {
@@ -424,7 +424,6 @@ impl Config {
         self.algo.margin = 0.0;
         self.algo.barrier = 20.0;
         self.critic.passes = 80;
-        self.critic.normalize = false;
     }
 
     /// Changes one value: `algo.kappa=10`, `net.hidden=[128,128]`, `env.level=2`.
