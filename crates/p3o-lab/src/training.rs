@@ -1,5 +1,6 @@
 //! The real trainer on a [`Cmdp`], and its policy as a table that can be evaluated exactly.
 
+use crate::instances::Known;
 use crate::{Cmdp, TabularEnv};
 use p3o::{Config, ConfigError, Error, Learner};
 use p3o_env::Env;
@@ -8,22 +9,30 @@ use std::sync::Arc;
 /// How settings change while a policy is trained; shares are of the updates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Schedule {
-    /// Share with full steps. Then steps and trust region shrink, so that the noise of single batches averages out: one of
-    /// them tells the cost of an episode to a few percent at best.
+    /// Share with full steps. Then steps, of multipliers too, and trust region shrink, so that the noise of single batches
+    /// averages out: one of them tells the cost of an episode to a few percent at best.
     pub hold: f64,
     /// The last step as a share of the first.
     pub last_step: f64,
     /// Share over which kappa grows to its value, so that the reward is found before the costs close the way to it.
     pub ramp: f64,
-    /// Share over which the entropy bonus shrinks to nothing.
+    /// Share over which the entropy bonus shrinks to nothing; infinite where it stays.
     pub entropy: f64,
+    /// The last t of IPO's barrier as a multiple of the first.
+    pub barrier: f64,
+    /// Share at the end over which the result is averaged.
+    pub average: f64,
 }
 
 impl Schedule {
     /// For problems without much to explore.
-    pub const QUICK: Schedule = Schedule { hold: 0.3, last_step: 0.02, ramp: 0.0, entropy: 0.8 };
+    pub const QUICK: Schedule =
+        Schedule { hold: 0.4, last_step: 0.1, ramp: 0.0, entropy: f64::INFINITY, barrier: 1000.0, average: 0.5 };
+    /// For second-order steps, which do not shrink by themselves but must not stop too soon either.
+    pub const NATURAL: Schedule = Schedule { hold: 0.3, last_step: 0.3, ..Schedule::QUICK };
     /// For a reward behind costs.
-    pub const PATIENT: Schedule = Schedule { hold: 0.6, last_step: 0.03, ramp: 0.4, entropy: 0.8 };
+    pub const PATIENT: Schedule =
+        Schedule { hold: 0.6, last_step: 0.03, ramp: 0.4, entropy: 0.8, barrier: 1.0, average: 0.2 };
 
     /// Sets what holds at this share of the updates, from what was set at the beginning.
     fn apply(&self, config: &mut Config, first: &Config, done: f64) {
@@ -32,6 +41,8 @@ impl Schedule {
         config.algo.learning_rate = first.algo.learning_rate * scale;
         config.algo.target_kl = first.algo.target_kl * scale * scale;
         config.algo.entropy = first.algo.entropy * (1.0 - done / self.entropy).max(0.0);
+        config.algo.barrier = first.algo.barrier * libm::pow(self.barrier, done);
+        config.multiplier.learning_rate = first.multiplier.learning_rate * scale;
         if self.ramp > 0.0 {
             config.algo.kappa = first.algo.kappa * (done / self.ramp).min(1.0);
         }
@@ -40,17 +51,13 @@ impl Schedule {
     }
 }
 
-/// What is the same for every CMDP.
+/// What is the same for every CMDP and algorithm.
 const SETTINGS: &[&str] = &[
-    "steps=800_000",
-    "rollout.envs=20",
-    "rollout.batch=8000",
+    "rollout.envs=120",
     "rollout.lambda=0.5",
     "rollout.cost_lambda=0.5",
     "rollout.normalize_obs=false",
     "net.hidden=[]",
-    "algo.learning_rate=0.05",
-    "algo.passes=3",
     "algo.target_kl=0.02",
     "algo.offset=per_step",
     "algo.cost_scale=none",
@@ -58,36 +65,121 @@ const SETTINGS: &[&str] = &[
     "algo.cost_estimate=episodes",
     "algo.margin=0",
     "critic.learning_rate=0.3",
-    "critic.passes=3",
+    "critic.passes=2",
     "critic.normalize=false",
 ];
 
-/// Settings under which an algorithm solves a small CMDP with episodes of about ten steps in a second or two.
+/// Each algorithm's own settings and schedule, for CMDPs whose largest multiplier is 1.
+///
+/// Multipliers and policy chase each other in circles; an entropy bonus calms them. It hardly moves the result, as
+/// the multiplier makes up for it. They need many small updates, the others fewer large ones.
+const RECIPES: &[(&str, Schedule, &[&str])] = &[
+    (
+        "p3o",
+        Schedule { hold: 0.3, last_step: 0.02, average: 0.3, ..Schedule::QUICK },
+        &[
+            "steps=800_000",
+            "rollout.envs=20",
+            "rollout.batch=8000",
+            "algo.kappa=2",
+            "algo.learning_rate=0.05",
+            "algo.passes=3",
+            "critic.passes=3",
+        ],
+    ),
+    (
+        "ppo-lag",
+        Schedule::QUICK,
+        &[
+            "steps=600_000",
+            "rollout.batch=1200",
+            "algo.learning_rate=0.03",
+            "algo.passes=2",
+            "algo.entropy=0.07",
+            "multiplier.learning_rate=0.015",
+        ],
+    ),
+    (
+        "focops",
+        Schedule::QUICK,
+        &[
+            "steps=450_000",
+            "rollout.batch=1200",
+            "algo.learning_rate=0.05",
+            "algo.passes=3",
+            "algo.temperature=5",
+            "algo.entropy=0.025",
+            "multiplier.learning_rate=0.015",
+        ],
+    ),
+    // Inside by about 1/t for each limit, so t grows along the way.
+    (
+        "ipo",
+        Schedule::QUICK,
+        &["steps=480_000", "rollout.batch=4800", "algo.learning_rate=0.02", "algo.passes=2", "algo.barrier=100"],
+    ),
+    (
+        "trpo-lag",
+        Schedule::QUICK,
+        &[
+            "steps=450_000",
+            "rollout.batch=1200",
+            "algo.target_kl=0.0003",
+            "algo.entropy=0.1",
+            "multiplier.learning_rate=0.02",
+        ],
+    ),
+    ("cpo", Schedule::NATURAL, &["steps=300_000", "rollout.batch=3000"]),
+    ("pcpo", Schedule::NATURAL, &["steps=300_000", "rollout.batch=3000"]),
+];
+
+/// What differs for one instance. B has two prices, 2/3 and 1: the penalty pushes harder than the reward pulls wherever kappa
+/// is more than twice a price, and chance then keeps that cost below its limit, the more so the noisier the batches.
+const EXCEPTIONS: &[(&str, &str, &str)] = &[("p3o", "B", "algo.kappa=1.75")];
+
+/// The same problem with its reward counted in units of its largest multiplier. That makes this multiplier 1, so that one
+/// set of settings serves all.
+pub fn in_its_price(known: &Known) -> Known {
+    let price = known.multipliers.iter().copied().fold(0.0, f64::max);
+    let mut priced = known.clone();
+    priced.cmdp.reward.iter_mut().for_each(|r| *r /= price);
+    priced.multipliers.iter_mut().for_each(|m| *m /= price);
+    priced.optimum /= price;
+    priced
+}
+
+/// Settings and schedule under which an algorithm solves a small CMDP with episodes of about ten steps in half a second.
 ///
 /// Networks are linear in the one-hot state, so policy and critics are tables. Nothing is standardised: kappa stands in the
 /// units of the multipliers. The advantages look a few steps ahead only, since the mean of A_C, zero in theory, is part of
 /// the constraint, and a longer look multiplies its noise.
-pub fn config(cmdp: &Cmdp, algo: &str, seed: u64) -> Result<Config, ConfigError> {
+pub fn recipe(cmdp: &Cmdp, algo: &str, seed: u64) -> Result<(Config, Schedule), ConfigError> {
     let env = TabularEnv::new(Arc::new(cmdp.clone()));
     let mut config = Config::preset("quick", algo, env.spec())?;
     let gamma = cmdp.gamma;
-    let own = [format!("seed={seed}"), format!("rollout.gamma={gamma}"), format!("rollout.cost_gamma={gamma}")];
-    for assignment in own.iter().map(String::as_str).chain(SETTINGS.iter().copied()) {
+    let common = [format!("seed={seed}"), format!("rollout.gamma={gamma}"), format!("rollout.cost_gamma={gamma}")];
+    let own = RECIPES.iter().find(|recipe| recipe.0 == algo);
+    let (schedule, own) = own.map_or((Schedule::QUICK, &[][..]), |recipe| (recipe.1, recipe.2));
+    let exceptions = EXCEPTIONS.iter().filter(|e| e.0 == algo && e.1 == cmdp.name).map(|e| e.2);
+    let settings = common.iter().map(String::as_str).chain(SETTINGS.iter().chain(own).copied()).chain(exceptions);
+    for assignment in settings {
         config.set(assignment)?;
     }
-    Ok(config)
+    Ok((config, schedule))
 }
 
 /// Settings for the grid of [`crate::instances::grid`], to be used with [`Schedule::PATIENT`]. All short ways to its goal
 /// lead through costly cells: a policy that learns to avoid them before it knows the goal never meets it, and one that is
 /// sure of its way too soon does not find the detour. An entropy bonus and a growing kappa help against both.
 pub fn grid_config(cmdp: &Cmdp, algo: &str, seed: u64) -> Result<Config, ConfigError> {
-    let mut config = config(cmdp, algo, seed)?;
+    let (mut config, _) = recipe(cmdp, algo, seed)?;
     for assignment in [
         "steps=2_400_000",
+        "rollout.batch=24_000",
         "rollout.lambda=0.9",
         "algo.learning_rate=0.15",
         "algo.passes=4",
+        "algo.kappa=4.19",
         "algo.entropy=0.06",
         "critic.learning_rate=0.1",
     ] {
@@ -96,17 +188,23 @@ pub fn grid_config(cmdp: &Cmdp, algo: &str, seed: u64) -> Result<Config, ConfigE
     Ok(config)
 }
 
-/// Trains on a CMDP and returns the policy as a table.
+/// Trains on a CMDP and returns as a table the policy with the mean occupancy of the last ones, whose return and costs are
+/// the means of theirs: with multipliers only such means are known to converge.
 pub fn train(cmdp: &Cmdp, config: Config, schedule: &Schedule) -> Result<Vec<f64>, Error> {
     let shared = Arc::new(cmdp.clone());
     let make = move || Box::new(TabularEnv::new(shared.clone())) as Box<dyn Env>;
     let (updates, first) = (config.updates(), config.clone());
     let mut learner = Learner::new(config, &make)?;
+    let mut occupancy = vec![0.0; cmdp.states * cmdp.actions];
     for update in 0..updates {
         schedule.apply(&mut learner.config, &first, update as f64 / updates as f64);
         learner.update()?;
+        if (update + 1) as f64 > (1.0 - schedule.average) * updates as f64 || update + 1 == updates {
+            let now = cmdp.occupancy_of(&table(&learner, cmdp));
+            occupancy.iter_mut().zip(now).for_each(|(sum, x)| *sum += x);
+        }
     }
-    Ok(table(&learner, cmdp))
+    Ok(cmdp.policy_of(&occupancy))
 }
 
 /// pi(a | s) of a learner's policy for every state.

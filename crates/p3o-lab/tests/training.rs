@@ -6,30 +6,36 @@ use p3o_lab::training::Schedule;
 use p3o_lab::{Evaluation, training};
 use rayon::prelude::*;
 
-/// Algorithms that must solve every instance below.
-const ALGORITHMS: &[&str] = &["p3o"];
+/// The instances, by their letters, that each algorithm must solve. CPO and PCPO know one limit only. C has gamma 0.9
+/// here: at 0.99 few episodes end in a batch.
+///
+/// Left out, with the worst of a few seeds, return and costs as shares of the optimum and the limits: PPO-Lagrangian on C (cost
+/// 1.37: its multiplier is still on its way); IPO on A (return 0.967), B (0.95) and D (0.97), where its cost is kept but it
+/// is slow once its steps shrink; TRPO-Lagrangian (costs between 0.6 and 1.3 on B and D), whose steps have the size of
+/// the trust region however small the gain, so that it keeps circling. C says little of the return: no fast step at all
+/// still earns 0.973.
+const SOLVED: &[(&str, &str)] =
+    &[("p3o", "ABCD"), ("ppo-lag", "ABD"), ("focops", "ABCD"), ("ipo", "C"), ("cpo", "ACD"), ("pcpo", "ACD")];
 
 const SEEDS: u64 = 5;
 
 /// How far return and costs may be off, as a share.
 const TOLERANCE: f64 = 0.03;
 
-/// The instances whose episodes are short enough to be learnt in a second; C with gamma 0.9 has the multiplier 0.1.
+/// The instances whose episodes are short enough to be learnt in a second, in units of their prices.
 fn small() -> Vec<Known> {
-    vec![instances::dial(), instances::two_dials(), instances::detour_at(0.9), instances::switch()]
+    let all = [instances::dial(), instances::two_dials(), instances::detour_at(0.9), instances::switch()];
+    all.iter().map(training::in_its_price).collect()
 }
 
-fn threshold(known: &Known) -> f64 {
-    known.multipliers.iter().copied().fold(0.0, f64::max)
+/// What an algorithm makes of an instance; `kappa` where it is not to be twice the largest multiplier, which is 1.
+fn trained(known: &Known, algo: &str, seed: u64, kappa: Option<f64>) -> Evaluation {
+    let (mut config, schedule) = training::recipe(&known.cmdp, algo, seed).unwrap();
+    config.algo.kappa = kappa.unwrap_or(config.algo.kappa);
+    run(known, config, &schedule)
 }
 
-fn trained(known: &Known, algo: &str, seed: u64, kappa: f64) -> Evaluation {
-    let config = training::config(&known.cmdp, algo, seed).unwrap();
-    run(known, config, kappa, &Schedule::QUICK)
-}
-
-fn run(known: &Known, mut config: Config, kappa: f64, schedule: &Schedule) -> Evaluation {
-    config.algo.kappa = kappa;
+fn run(known: &Known, config: Config, schedule: &Schedule) -> Evaluation {
     // The batches are too small to share out; the runs themselves go side by side.
     let one_thread = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     known.cmdp.evaluate(&one_thread.install(|| training::train(&known.cmdp, config, schedule)).unwrap())
@@ -44,14 +50,17 @@ fn shares(known: &Known, e: &Evaluation) -> Vec<f64> {
 #[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation")]
 fn the_best_policy_within_the_limits_is_found() {
     let small = small();
-    let runs: Vec<(&Known, &str, u64)> = small
-        .iter()
-        .flat_map(|known| ALGORITHMS.iter().flat_map(move |algo| (0..SEEDS).map(move |seed| (known, *algo, seed))))
-        .collect();
+    let solved = |known: &Known, instances: &str| instances.contains(&known.cmdp.name);
+    let pairs = small.iter().flat_map(|known| {
+        let algorithms = SOLVED.iter().filter(move |(_, instances)| solved(known, instances));
+        algorithms.map(move |(algo, _)| (known, *algo))
+    });
+    let runs: Vec<(&Known, &str, u64)> =
+        pairs.flat_map(|(known, algo)| (0..SEEDS).map(move |seed| (known, algo, seed))).collect();
     let wrong: Vec<String> = runs
         .into_par_iter()
         .filter_map(|(known, algo, seed)| {
-            let e = trained(known, algo, seed, 2.0 * threshold(known));
+            let e = trained(known, algo, seed, None);
             let (earned, costs) = (e.reward.total / known.optimum, shares(known, &e));
             let good = earned >= 1.0 - TOLERANCE && costs.iter().all(|c| *c <= 1.0 + TOLERANCE);
             let name = &known.cmdp.name;
@@ -68,7 +77,7 @@ fn the_best_policy_within_the_limits_is_found() {
 fn a_penalty_below_the_largest_multiplier_breaks_a_limit() {
     // Above it none is broken: the test before this one has twice the largest multiplier.
     small().par_iter().for_each(|known| {
-        let costs = shares(known, &trained(known, "p3o", 0, 0.7 * threshold(known)));
+        let costs = shares(known, &trained(known, "p3o", 0, Some(0.7)));
         assert!(costs.iter().any(|c| *c > 1.5), "{}: {costs:?} of the limits", known.cmdp.name);
     });
 }
@@ -76,9 +85,9 @@ fn a_penalty_below_the_largest_multiplier_breaks_a_limit() {
 #[test]
 #[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation")]
 fn a_penalty_between_two_multipliers_keeps_one_limit_of_two() {
-    // B has the multipliers 2 and 3. With kappa 2.5 all that the first limit leaves goes to the second cost: 7 of 4.
-    let known = instances::two_dials();
-    let costs = trained(&known, "p3o", 0, 2.5).cost_totals();
+    // B has the multipliers 2/3 and 1. With kappa 5/6 all that the first limit leaves goes to the second cost: 7 of 4.
+    let known = training::in_its_price(&instances::two_dials());
+    let costs = trained(&known, "p3o", 0, Some(5.0 / 6.0)).cost_totals();
     assert!((costs[0] - 3.0).abs() < 0.15 * 3.0 && costs[1] > 6.0, "{costs:?}");
 }
 
@@ -90,7 +99,7 @@ fn the_grid_is_solved_up_to_a_tenth() {
     let known = instances::grid();
     (0..2u64).into_par_iter().for_each(|seed| {
         let config = training::grid_config(&known.cmdp, "p3o", seed).unwrap();
-        let e = run(&known, config, 2.0 * threshold(&known), &Schedule::PATIENT);
+        let e = run(&known, config, &Schedule::PATIENT);
         let (earned, costs) = (e.reward.total / known.optimum, shares(&known, &e));
         assert!(earned >= 0.9, "seed {seed}: {earned} of the optimum at {costs:?} of the limits");
         assert!(costs.iter().all(|c| *c <= 1.05), "seed {seed}: {earned} of the optimum at {costs:?} of the limits");
