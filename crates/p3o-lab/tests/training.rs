@@ -6,16 +6,16 @@ use p3o_lab::training::Schedule;
 use p3o_lab::{Evaluation, training};
 use rayon::prelude::*;
 
-/// The instances, by their letters, that each algorithm must solve. CPO and PCPO know one limit only. C has gamma 0.9
-/// here: at 0.99 few episodes end in a batch.
+/// The instances, by their letters, that each algorithm must solve; P3O solves the grid E as well, below. CPO and PCPO know
+/// one limit only. C has gamma 0.9 here: at 0.99 few episodes end in a batch. C says little of the return: no fast step at
+/// all still earns 0.973.
 ///
 /// Left out, with the worst of a few seeds, return and costs as shares of the optimum and the limits: PPO-Lagrangian on C (cost
-/// 1.37: its multiplier is still on its way); IPO on A (return 0.967), B (0.95) and D (0.97), where its cost is kept but it
-/// is slow once its steps shrink; TRPO-Lagrangian (costs between 0.6 and 1.3 on B and D), whose steps have the size of
-/// the trust region however small the gain, so that it keeps circling. C says little of the return: no fast step at all
-/// still earns 0.973.
+/// 1.37) and E (1.31 at a return of 1.12); IPO on D (return 0.93 to 0.95 at full cost); FOCOPS on E (return 0.43);
+/// TRPO-Lagrangian everywhere (costs between 0.6 and 1.3 on B and D at best): its steps have the size of the trust region
+/// however small the gain.
 const SOLVED: &[(&str, &str)] =
-    &[("p3o", "ABCD"), ("ppo-lag", "ABD"), ("focops", "ABCD"), ("ipo", "C"), ("cpo", "ACD"), ("pcpo", "ACD")];
+    &[("p3o", "ABCD"), ("ppo-lag", "ABD"), ("focops", "ABCD"), ("ipo", "ABC"), ("cpo", "ACD"), ("pcpo", "ACD")];
 
 const SEEDS: u64 = 5;
 
@@ -41,6 +41,13 @@ fn run(known: &Known, config: Config, schedule: &Schedule) -> Evaluation {
     known.cmdp.evaluate(&one_thread.install(|| training::train(&known.cmdp, config, schedule)).unwrap())
 }
 
+/// What is wrong with a result, if anything.
+fn verdict(known: &Known, e: &Evaluation) -> Option<String> {
+    let (earned, costs) = (e.reward.total / known.optimum, shares(known, e));
+    let good = earned >= 1.0 - TOLERANCE && costs.iter().all(|c| *c <= 1.0 + TOLERANCE);
+    (!good).then(|| format!("{earned:.3} of the optimum at {costs:.3?} of the limits"))
+}
+
 /// Costs as shares of their limits.
 fn shares(known: &Known, e: &Evaluation) -> Vec<f64> {
     e.cost_totals().iter().zip(&known.cmdp.limits).map(|(cost, limit)| cost / limit).collect()
@@ -60,13 +67,8 @@ fn the_best_policy_within_the_limits_is_found() {
     let wrong: Vec<String> = runs
         .into_par_iter()
         .filter_map(|(known, algo, seed)| {
-            let e = trained(known, algo, seed, None);
-            let (earned, costs) = (e.reward.total / known.optimum, shares(known, &e));
-            let good = earned >= 1.0 - TOLERANCE && costs.iter().all(|c| *c <= 1.0 + TOLERANCE);
-            let name = &known.cmdp.name;
-            (!good).then(|| {
-                format!("{name}, {algo}, seed {seed}: {earned:.3} of the optimum at {costs:.3?} of the limits")
-            })
+            let found = verdict(known, &trained(known, algo, seed, None))?;
+            Some(format!("{}, {algo}, seed {seed}: {found}", known.cmdp.name))
         })
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("; "));
@@ -93,15 +95,14 @@ fn a_penalty_between_two_multipliers_keeps_one_limit_of_two() {
 
 #[test]
 #[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation")]
-fn the_grid_is_solved_up_to_a_tenth() {
-    // Two limits of a tenth of an event per episode: a batch tells such a cost to a fifth at best. Kappa is ten times the
-    // second multiplier, so chance alone keeps that cost well below its limit, which takes about 4 % of the return.
-    let known = instances::grid();
-    (0..2u64).into_par_iter().for_each(|seed| {
-        let config = training::grid_config(&known.cmdp, "p3o", seed).unwrap();
-        let e = run(&known, config, &Schedule::PATIENT);
-        let (earned, costs) = (e.reward.total / known.optimum, shares(&known, &e));
-        assert!(earned >= 0.9, "seed {seed}: {earned} of the optimum at {costs:?} of the limits");
-        assert!(costs.iter().all(|c| *c <= 1.05), "seed {seed}: {earned} of the optimum at {costs:?} of the limits");
-    });
+fn the_grid_of_two_limits_is_solved() {
+    let known = training::in_its_price(&instances::grid());
+    let wrong: Vec<String> = (0..SEEDS)
+        .into_par_iter()
+        .filter_map(|seed| {
+            let config = training::grid_config(&known.cmdp, "p3o", seed).unwrap();
+            verdict(&known, &run(&known, config, &Schedule::PATIENT)).map(|found| format!("seed {seed}: {found}"))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("; "));
 }

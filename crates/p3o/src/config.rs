@@ -111,6 +111,8 @@ choices! {
         WholeMean = "whole_mean",
         /// The advantage alone.
         Advantage = "advantage",
+        /// Nothing, but the advantage's mean is taken off.
+        Centred = "centred",
         /// Nothing.
         None = "none",
     }
@@ -253,13 +255,15 @@ pub struct Algo {
     /// How far the episode cost is over its limit, in units of the cost advantage: per_step, discounted or paper.
     pub offset: Offset,
     /// What is standardised: whole (the constraint, offset included), whole_mean (and the advantage's mean kept),
-    /// advantage (leaving the offset as it is) or none.
+    /// advantage (leaving the offset as it is), centred (its mean alone is taken off) or none.
     pub cost_scale: CostScale,
     /// What of the reward's advantage is standardised: standard (all of it) or none.
     pub reward_scale: RewardScale,
     /// Where the cost of an episode is taken from: episodes (those that ended in the batch) or steps (the batch's mean
     /// cost per step times the length of an episode: no lag when episodes span several batches).
     pub cost_estimate: CostEstimate,
+    /// How much of the last update's estimate of a cost stays in the next: 0 forgets it; 0.9 averages over ten updates.
+    pub cost_memory: f64,
     /// Share of each limit held back as a safety margin.
     pub margin: f64,
     /// t of IPO's barrier log(-x) / t: the larger, the steeper and nearer to the limit.
@@ -367,6 +371,7 @@ impl Config {
                 cost_scale: CostScale::Whole,
                 reward_scale: RewardScale::Standard,
                 cost_estimate: CostEstimate::Steps,
+                cost_memory: 0.0,
                 margin: 0.2,
                 barrier: 1000.0,
                 temperature: 1.5,
@@ -493,6 +498,7 @@ impl Config {
         range("algo.kappa", a.kappa, 0.0, 1e12)?;
         range("algo.kappa_growth", a.kappa_growth, 1.0, 1e6)?;
         range("algo.kappa_max", a.kappa_max, 0.0, 1e12)?;
+        range("algo.cost_memory", a.cost_memory, 0.0, 0.999)?;
         range("algo.margin", a.margin, 0.0, 1.0)?;
         range("algo.barrier", a.barrier, 1e-9, 1e12)?;
         range("algo.temperature", a.temperature, 1e-9, 1e12)?;

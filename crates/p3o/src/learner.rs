@@ -54,6 +54,20 @@ pub struct Progress {
     pub discounted: Vec<f64>,
     /// See `costs`; zero before the first episode has ended.
     pub length: f64,
+    /// Of every constraint the episode's cost and discounted cost, averaged over updates as `algo.cost_memory` says.
+    pub remembered: Vec<(f64, f64)>,
+}
+
+impl Progress {
+    /// Takes in an estimate of constraint `i`'s cost and discounted cost; returns the average that stands for it.
+    fn remember(&mut self, i: usize, memory: f64, now: (f64, f64)) -> (f64, f64) {
+        if self.remembered.len() == i {
+            self.remembered.push(now);
+        }
+        let kept = &mut self.remembered[i];
+        *kept = (memory * kept.0 + (1.0 - memory) * now.0, memory * kept.1 + (1.0 - memory) * now.1);
+        *kept
+    }
 }
 
 /// What one update saw and did.
@@ -306,6 +320,7 @@ impl Learner {
                 CostEstimate::Steps => (per_step * length, per_step * discounted_length),
                 CostEstimate::Episodes => (progress.costs[cost], progress.discounted[cost]),
             };
+            let (episode, discounted) = progress.remember(i, config.algo.cost_memory, (episode, discounted));
             let estimate =
                 EpisodeCost { episode, discounted, length, limit: self.limits[cost] * (1.0 - config.algo.margin) };
             let offset = violation::offset(config.algo.offset, &estimate, cost_gamma);
@@ -441,4 +456,19 @@ fn explained_variance(values: &[f32], targets: &[f32]) -> f64 {
     let errors = || values.iter().zip(targets).map(|(v, t)| f64::from(t - v));
     let mean = errors().sum::<f64>() / n;
     1.0 - errors().map(|e| (e - mean).powi(2)).sum::<f64>() / n / (spread * spread)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remembered_cost_starts_at_the_first_estimate_and_follows_the_next() {
+        let mut progress = Progress::default();
+        assert_eq!(progress.remember(0, 0.75, (8.0, 4.0)), (8.0, 4.0));
+        assert_eq!(progress.remember(1, 0.75, (1.0, 1.0)), (1.0, 1.0));
+        // 0.75 * 8 + 0.25 * 4 = 7 and 0.75 * 4 + 0.25 * 0 = 3.
+        assert_eq!(progress.remember(0, 0.75, (4.0, 0.0)), (7.0, 3.0));
+        assert_eq!(progress.remember(0, 0.0, (5.0, 2.0)), (5.0, 2.0), "no memory: the estimate itself");
+    }
 }

@@ -38,6 +38,7 @@ const SMALL: &[&str] = &[
     "algo.cost_scale=whole",
     "algo.reward_scale=standard",
     "algo.cost_estimate=episodes",
+    "algo.cost_memory=0",
     "algo.margin=0",
     "algo.barrier=20",
     "algo.temperature=1.5",

@@ -43,6 +43,7 @@ fn scales_by_hand() {
         (CostScale::Whole, 0.25, [-1.0, 1.0]),
         (CostScale::WholeMean, 2.25, [-1.0, 1.0]),
         (CostScale::Advantage, 0.5, [-1.0, 1.0]),
+        (CostScale::Centred, 0.5, [-2.0, 2.0]),
         (CostScale::None, 0.5, [2.0, 6.0]),
     ] {
         let mut advantages = [2.0, 6.0];

@@ -41,18 +41,19 @@ pub fn offset(form: Offset, cost: &EpisodeCost, gamma: f64) -> f64 {
 /// Standardises a cost's advantages in place and returns the offset that belongs to them.
 ///
 /// Dividing a whole constraint by sigma > 0 keeps its feasible set: `whole` and `whole_mean` do that, the latter keeping
-/// the advantages' mean mu as part of the constraint. `advantage` standardises the advantages alone, `none` nothing.
+/// the advantages' mean mu as part of the constraint. `advantage` standardises the advantages alone, `none` nothing. mu is
+/// zero in theory and, like J - d, known only up to the batch's chance: `centred` takes off that alone.
 pub fn scale(form: CostScale, advantages: &mut [f32], offset: f64) -> f64 {
     if form == CostScale::None {
         return offset;
     }
     let (mu, sigma) = moments(advantages);
     // A cost that never varied has no direction to learn from; its advantages become zero, not noise.
-    let sigma = sigma.max(1e-8);
+    let sigma = if form == CostScale::Centred { 1.0 } else { sigma.max(1e-8) };
     rescale(advantages, mu, sigma);
     match form {
         CostScale::Whole => offset / sigma,
         CostScale::WholeMean => (offset + mu) / sigma,
-        CostScale::Advantage | CostScale::None => offset,
+        CostScale::Advantage | CostScale::Centred | CostScale::None => offset,
     }
 }
