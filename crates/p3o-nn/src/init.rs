@@ -1,5 +1,6 @@
 //! First parameters.
 
+use crate::gru::Gru;
 use crate::mlp::{Activation, Mlp};
 use crate::real::Real;
 use rand::{Rng, RngExt};
@@ -30,16 +31,43 @@ impl<E: Real> Mlp<E> {
                     let hidden = if self.activation() == Activation::Relu { std::f64::consts::SQRT_2 } else { 1.0 };
                     orthogonal(inputs, outputs, if l + 1 == depth { head_gain } else { hidden }, rng)
                 }
-                Init::Glorot => {
-                    let bound = (6.0 / (inputs + outputs) as f64).sqrt();
-                    (0..inputs * outputs).map(|_| rng.random_range(-bound..bound)).collect()
-                }
+                Init::Glorot => glorot(inputs, outputs, rng),
             };
             let weights: Vec<E> = weights.into_iter().map(E::of).collect();
             self.pack(&mut flat, l, &weights, &vec![E::ZERO; outputs]);
         }
         self.set_params(&flat);
     }
+}
+
+impl<E: Real> Gru<E> {
+    /// Draws all parameters afresh. As in MAPPO, `Orthogonal` scales dense layers by 5/3 for tanh and leaves the recurrent
+    /// unit's two matrices unscaled; normalisations start as the identity.
+    pub fn init(&mut self, init: Init, rng: &mut impl Rng) {
+        let mut flat = vec![E::ZERO; self.params().len()];
+        for l in 0..self.depth() {
+            let (inputs, outputs) = self.shape(l);
+            let gain = |head_gain| match (self.name(l), self.activation()) {
+                ("head", _) => head_gain,
+                ("gru_input" | "gru_state", _) | (_, Activation::Identity) => 1.0,
+                (_, Activation::Tanh) => 5.0 / 3.0,
+                (_, Activation::Relu) => std::f64::consts::SQRT_2,
+            };
+            let weights = match init {
+                _ if self.is_norm(l) => vec![1.0; outputs],
+                Init::Orthogonal { head_gain } => orthogonal(inputs, outputs, gain(head_gain), rng),
+                Init::Glorot => glorot(inputs, outputs, rng),
+            };
+            let weights: Vec<E> = weights.into_iter().map(E::of).collect();
+            self.pack(&mut flat, l, &weights, &vec![E::ZERO; outputs]);
+        }
+        self.set_params(&flat);
+    }
+}
+
+fn glorot(inputs: usize, outputs: usize, rng: &mut impl Rng) -> Vec<f64> {
+    let bound = (6.0 / (inputs + outputs) as f64).sqrt();
+    (0..inputs * outputs).map(|_| rng.random_range(-bound..bound)).collect()
 }
 
 /// A row-major `inputs` x `outputs` matrix whose shorter side's vectors are orthonormal, times `gain`: Gram-Schmidt on

@@ -9,6 +9,7 @@
 //! inside the rows, columns and panels that their arguments describe, and the instructions of `S` are those for which
 //! `table!` compiles them.
 
+use crate::cell::{Cell, CellBack, Norm, NormBack};
 use crate::real::Real;
 use crate::simd::{Isa, LANES, Plain, Simd};
 
@@ -106,6 +107,10 @@ pub struct Kernels<E> {
     /// g[column] += sum over rows of d: (d, stride, columns, rows, g)
     pub(crate) column_sums: unsafe fn(*const E, usize, usize, usize, *mut E),
     pub(crate) dots: unsafe fn(&Dots<E>),
+    pub(crate) norm: unsafe fn(&Norm<E>),
+    pub(crate) norm_back: unsafe fn(&NormBack<E>),
+    pub(crate) cell: unsafe fn(&Cell<E>),
+    pub(crate) cell_back: unsafe fn(&CellBack<E>),
     pub(crate) adam: unsafe fn(&AdamStep<E>),
     /// y += x over n elements, n a multiple of 16.
     pub(crate) add: unsafe fn(*mut E, *const E, usize),
@@ -114,7 +119,7 @@ pub struct Kernels<E> {
 }
 
 #[inline(always)]
-unsafe fn finish<S: Simd>(v: S::V, h: *const S::E, epilogue: Epilogue) -> S::V {
+pub(crate) unsafe fn finish<S: Simd>(v: S::V, h: *const S::E, epilogue: Epilogue) -> S::V {
     unsafe {
         match epilogue {
             Epilogue::None => v,
@@ -429,6 +434,22 @@ macro_rules! table {
                 unsafe { super::dots::<$simd>(a) }
             }
             $(#[target_feature(enable = $feature)])?
+            unsafe fn norm(a: &Norm<$e>) {
+                unsafe { crate::cell::norm::<$simd>(a) }
+            }
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn norm_back(a: &NormBack<$e>) {
+                unsafe { crate::cell::norm_back::<$simd>(a) }
+            }
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn cell(a: &Cell<$e>) {
+                unsafe { crate::cell::cell::<$simd>(a) }
+            }
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn cell_back(a: &CellBack<$e>) {
+                unsafe { crate::cell::cell_back::<$simd>(a) }
+            }
+            $(#[target_feature(enable = $feature)])?
             unsafe fn adam(a: &AdamStep<$e>) {
                 unsafe { super::adam::<$simd>(a) }
             }
@@ -441,7 +462,7 @@ macro_rules! table {
                 unsafe { super::burn::<$simd>(rounds) }
             }
             pub(super) static TABLE: Kernels<$e> =
-                Kernels { product, outer, column_sums, dots, adam, add, burn };
+                Kernels { product, outer, column_sums, dots, norm, norm_back, cell, cell_back, adam, add, burn };
         }
     };
 }

@@ -6,10 +6,14 @@
 
 mod adam;
 mod buffer;
+mod cell;
+mod group;
+mod gru;
 mod init;
 mod kernels;
 mod mlp;
 mod real;
+mod sequences;
 mod simd;
 mod tiles;
 
@@ -18,9 +22,11 @@ pub mod gaussian;
 
 pub use adam::Adam;
 pub use buffer::Buffer;
+pub use gru::{Gru, GruMemory, GruWorkspace};
 pub use init::Init;
 pub use kernels::peak_gflops;
 pub use mlp::{Activation, Mlp, PassMemory, Workspace};
 pub use real::Real;
+pub use sequences::Sequences;
 pub use simd::Isa;
 pub use tiles::{TILE_ROWS, Tiles};

@@ -24,7 +24,7 @@ pub enum Activation {
 }
 
 impl Activation {
-    fn forward(self) -> Epilogue {
+    pub(crate) fn forward(self) -> Epilogue {
         match self {
             Activation::Tanh => Epilogue::Tanh,
             Activation::Relu => Epilogue::Relu,
@@ -32,7 +32,7 @@ impl Activation {
         }
     }
 
-    fn slope(self) -> Epilogue {
+    pub(crate) fn slope(self) -> Epilogue {
         match self {
             Activation::Tanh => Epilogue::TanhSlope,
             Activation::Relu => Epilogue::ReluSlope,
@@ -96,23 +96,61 @@ pub struct Workspace<E> {
 }
 
 /// Memory for passes over a batch: a workspace for each thread and a gradient for each part of the batch.
-pub struct PassMemory<E> {
+pub struct PassMemory<E, W = Workspace<E>> {
     /// Each is only ever locked by its own thread; a workspace of its own stays in that core's cache.
-    works: Vec<Mutex<Workspace<E>>>,
-    gradients: Vec<Buffer<E>>,
+    pub(crate) works: Vec<Mutex<W>>,
+    pub(crate) gradients: Vec<Buffer<E>>,
 }
 
-impl<E: Real> PassMemory<E> {
-    /// The gradient of the last pass, summed over the batch, in the order of [`Mlp::params`].
+impl<E: Real, W> PassMemory<E, W> {
+    /// The gradient of the last pass, summed over the batch, in the order of the network's parameters.
     pub fn gradient(&self) -> &[E] {
         &self.gradients[0]
     }
 }
 
 /// Runs `f` on the calling thread's workspace.
-fn with_own<E, R>(works: &[Mutex<Workspace<E>>], f: impl FnOnce(&mut Workspace<E>) -> R) -> R {
+pub(crate) fn with_own<W, R>(works: &[Mutex<W>], f: impl FnOnce(&mut W) -> R) -> R {
     let own = rayon::current_thread_index().unwrap_or(0);
     f(&mut works[own].lock().expect("a panic elsewhere has ended the pass already"))
+}
+
+/// Runs parts `first..` and leaves the sum of their gradients in the first: halves side by side, then the second added
+/// to the first. The tree is fixed by the number of parts, so the sum has the same bits on any number of threads.
+pub(crate) fn sum_tree<E: Real, A: Send>(
+    kernels: &Kernels<E>,
+    first: usize,
+    gradients: &mut [Buffer<E>],
+    sums: &mut [A],
+    run: &(impl Fn(usize, &mut Buffer<E>, &mut A) + Sync),
+) {
+    if let [gradient] = gradients {
+        run(first, gradient, &mut sums[0]);
+        return;
+    }
+    let half = gradients.len() / 2;
+    let (left, right) = gradients.split_at_mut(half);
+    let (left_sums, right_sums) = sums.split_at_mut(half);
+    rayon::join(
+        || sum_tree(kernels, first, left, left_sums, run),
+        || sum_tree(kernels, first + half, right, right_sums, run),
+    );
+    let (total, other) = (&mut left[0], &right[0]);
+    // SAFETY: both buffers have the parameters' length, a multiple of 32.
+    unsafe { (kernels.add)(total.as_mut_ptr(), other.as_ptr(), other.len()) };
+}
+
+/// Packs weights `[panel of outputs][input][32]` as `[panel of inputs][output][32]`.
+pub(crate) fn transpose<E: Real>(weights: &[E], inputs: usize, outputs: usize, to: &mut [E]) {
+    for (panel, rows) in weights.chunks_exact(inputs * PANEL).enumerate() {
+        let in_panel = (outputs - panel * PANEL).min(PANEL);
+        for (i, row) in rows.chunks_exact(PANEL).enumerate() {
+            let column = &mut to[(i / PANEL * outputs + panel * PANEL) * PANEL + i % PANEL..];
+            for (o, &w) in row[..in_panel].iter().enumerate() {
+                column[o * PANEL] = w;
+            }
+        }
+    }
 }
 
 impl<E: Real> Mlp<E> {
@@ -350,32 +388,7 @@ impl<E: Real> Mlp<E> {
                 }
             });
         };
-        self.sum_tree(0, &mut gradients[..chunks], sums, &run);
-    }
-
-    /// Runs parts `first..` and leaves the sum of their gradients in the first: halves side by side, then the second added
-    /// to the first. The tree is fixed by the number of parts, so the sum has the same bits on any number of threads.
-    fn sum_tree<A: Send>(
-        &self,
-        first: usize,
-        gradients: &mut [Buffer<E>],
-        sums: &mut [A],
-        run: &(impl Fn(usize, &mut Buffer<E>, &mut A) + Sync),
-    ) {
-        if let [gradient] = gradients {
-            run(first, gradient, &mut sums[0]);
-            return;
-        }
-        let half = gradients.len() / 2;
-        let (left, right) = gradients.split_at_mut(half);
-        let (left_sums, right_sums) = sums.split_at_mut(half);
-        rayon::join(
-            || self.sum_tree(first, left, left_sums, run),
-            || self.sum_tree(first + half, right, right_sums, run),
-        );
-        let (total, other) = (&mut left[0], &right[0]);
-        // SAFETY: both buffers have the parameters' length, a multiple of 32.
-        unsafe { (self.kernels.add)(total.as_mut_ptr(), other.as_ptr(), other.len()) };
+        sum_tree(self.kernels, 0, &mut gradients[..chunks], sums, &run);
     }
 
     /// The gradient with respect to the inputs, row-major, for given d loss / d output.
@@ -425,15 +438,7 @@ impl<E: Real> Mlp<E> {
             to.copy_from_slice(weights);
             return;
         }
-        for (panel, rows) in weights.chunks_exact(layer.inputs * PANEL).enumerate() {
-            let outputs = (layer.outputs - panel * PANEL).min(PANEL);
-            for (i, row) in rows.chunks_exact(PANEL).enumerate() {
-                let column = &mut to[(i / PANEL * layer.outputs + panel * PANEL) * PANEL + i % PANEL..];
-                for (o, &w) in row[..outputs].iter().enumerate() {
-                    column[o * PANEL] = w;
-                }
-            }
-        }
+        transpose(weights, layer.inputs, layer.outputs, to);
     }
 
     #[allow(clippy::too_many_arguments)] // the operands of one matrix product

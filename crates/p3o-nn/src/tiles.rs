@@ -9,7 +9,7 @@ use crate::real::Real;
 pub const TILE_ROWS: usize = 120;
 
 /// The parts into which a batch's gradient is summed, whatever the number of threads.
-const MAX_CHUNKS: usize = 16;
+pub(crate) const MAX_CHUNKS: usize = 16;
 
 /// A batch of rows, panel-major within each tile.
 pub struct Tiles<E> {

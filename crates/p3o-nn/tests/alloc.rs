@@ -1,6 +1,6 @@
 //! After warming up, an update allocates nothing. A binary of its own: the counting allocator is global.
 
-use p3o_nn::{Activation, Adam, Init, Mlp, Tiles};
+use p3o_nn::{Activation, Adam, Gru, Init, Mlp, Sequences, Tiles};
 use rand::SeedableRng;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -44,8 +44,14 @@ fn count(f: impl FnOnce()) -> usize {
     ALLOCATIONS.load(Ordering::SeqCst) - before
 }
 
+/// One test for all: the counter would also see what another one allocates at the same time.
 #[test]
 fn updates_allocate_nothing_after_warming_up() {
+    perceptron_updates();
+    recurrent_updates();
+}
+
+fn perceptron_updates() {
     const ROWS: usize = 2500;
     let mut net = Mlp::<f32>::new(&[33, 64, 17, 2], Activation::Tanh);
     net.init(Init::Glorot, &mut rand_chacha::ChaCha8Rng::seed_from_u64(1));
@@ -58,7 +64,7 @@ fn updates_allocate_nothing_after_warming_up() {
     let mut log_std = ([0.0; 2], Adam::new(2, 1e-3));
     let (mut out, mut sums) = (vec![0.0; ROWS * 2], vec![0.0; 16]);
 
-    let mut update = || {
+    let update = || {
         x.gather(&data, &index);
         small.gather(&data, &index[..64]);
         net.pass(&mut memory, &x, &mut sums, |sum, _, y, d| {
@@ -74,6 +80,36 @@ fn updates_allocate_nothing_after_warming_up() {
         net.infer(&mut work, &data[..33 * 16], &mut out[..32]);
     };
 
+    check(update);
+}
+
+fn recurrent_updates() {
+    const ROWS: usize = 2500;
+    let mut net = Gru::<f32>::new(&[33, 64, 17, 2], Activation::Tanh);
+    net.init(Init::Glorot, &mut rand_chacha::ChaCha8Rng::seed_from_u64(1));
+    let data: Vec<f32> = (0..ROWS * 33).map(|i| (i * 37 % 101) as f32 / 50.0 - 1.0).collect();
+    let (states, starts) = (vec![0.1; ROWS * 17], vec![false; ROWS]);
+    let first: Vec<u32> = (0..20).rev().map(|s| s * 125).collect();
+    let (mut x, mut small) = (Sequences::new(33, 17), Sequences::new(33, 17));
+    let (mut memory, mut work) = (net.pass_memory(16), net.workspace());
+    let mut adam = Adam::new(net.params().len(), 1e-3);
+    let (mut out, mut sums, mut carried) = (vec![0.0; ROWS * 2], vec![0.0; 16], vec![0.0; 16 * 17]);
+    check(|| {
+        x.fill(10, &data, &states, &starts);
+        small.gather(25, &first, &data, &states, &starts);
+        net.pass(&mut memory, &x, &mut sums, |sum, _, y, d| {
+            *sum += y[0];
+            d.copy_from_slice(y);
+        });
+        net.step(&mut adam, memory.gradient());
+        net.pass(&mut memory, &small, &mut [0.0; 2], |_, _, y, d| d.copy_from_slice(y));
+        net.step(&mut adam, memory.gradient());
+        net.evaluate(&mut memory, &x, &mut out);
+        net.infer(&mut work, &data[..33 * 16], &mut carried, &mut out[..32]);
+    });
+}
+
+fn check(mut update: impl FnMut() + Send) {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
     // Entering the pool may allocate; what counts is the work inside it.
     let (sanity, allocations) = pool.install(|| {

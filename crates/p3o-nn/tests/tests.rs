@@ -3,6 +3,7 @@
 mod promises {
     mod adam;
     mod gradients;
+    mod gru;
     mod heads;
     mod init;
     mod nan;
