@@ -82,45 +82,66 @@ unsafe fn minus<S: Simd>(a: S::V, b: S::V) -> S::V {
     unsafe { S::fnma(b, S::splat(S::E::ONE), a) }
 }
 
+/// x - mean, and zero in the padding, where x is zero.
+#[inline(always)]
+unsafe fn off<S: Simd>(x: *const S::E, mean: S::V, mask: *const S::E) -> S::V {
+    unsafe { S::fnma(mean, S::load(mask), S::load(x)) }
+}
+
+/// The sum over a row's vectors of what `f` makes of (offset, column) and the sum so far.
+#[inline(always)]
+unsafe fn row_sum<S: Simd>(columns: usize, stride: usize, row: usize, f: impl Fn(usize, usize, S::V) -> S::V) -> S::E {
+    unsafe {
+        let (mut low, mut high) = (S::splat(S::E::ZERO), S::splat(S::E::ZERO));
+        for p in 0..panels(columns) {
+            let (at, column) = (p * stride + row * PANEL, p * PANEL);
+            low = f(at, column, low);
+            high = f(at + LANES, column + LANES, high);
+        }
+        S::sum(S::add(low, high))
+    }
+}
+
+/// Sixteen rows at a time: their sums do not wait for each other, and they share one root and one division.
 #[inline(always)]
 pub(crate) unsafe fn norm<S: Simd>(a: &Norm<S::E>) {
-    let share = S::E::of(1.0 / a.columns as f64);
-    let vectors = panels(a.columns) * 2;
-    let at = |v: usize| v / 2 * a.stride + v % 2 * LANES;
+    let (width, share) = (a.columns, S::E::of(1.0 / a.columns as f64));
     for first in (0..a.rows).step_by(LANES) {
         let count = (a.rows - first).min(LANES);
-        let mut variance = [S::E::ZERO; LANES];
-        let mut scale = [S::E::ZERO; LANES];
+        let mut means = [S::E::ZERO; LANES];
+        let mut scales = [S::E::ZERO; LANES];
         unsafe {
-            for (r, variance) in variance[..count].iter_mut().enumerate() {
-                let x = a.x.add((first + r) * PANEL);
-                let mut sum = S::splat(S::E::ZERO);
-                for v in 0..vectors {
-                    sum = S::add(sum, S::load(x.add(at(v))));
-                }
-                let mean = S::sum(sum) * share;
-                *a.mean.add(first + r) = mean;
-                let mean = S::splat(mean);
-                let mut squares = S::splat(S::E::ZERO);
-                for v in 0..vectors {
-                    let off =
-                        S::where_positive(S::load(a.mask.add(v * LANES)), minus::<S>(S::load(x.add(at(v))), mean));
-                    squares = S::fma(off, off, squares);
-                }
-                *variance = S::sum(squares) * share;
+            for (r, mean) in means[..count].iter_mut().enumerate() {
+                let sum = row_sum::<S>(width, a.stride, first + r, |at, _, sum| S::add(sum, S::load(a.x.add(at))));
+                *mean = sum * share;
             }
-            // One root and one division for sixteen rows.
-            let root = S::sqrt(S::add(S::load(variance.as_ptr()), S::splat(S::E::of(EPSILON))));
-            S::store(scale.as_mut_ptr(), S::div(S::splat(S::E::ONE), root));
-            for (r, &scale) in scale[..count].iter().enumerate() {
-                *a.scale.add(first + r) = scale;
-                let row = (first + r) * PANEL;
-                let (mean, scale) = (S::splat(*a.mean.add(first + r)), S::splat(scale));
-                for v in 0..vectors {
-                    let unit = S::mul(minus::<S>(S::load(a.x.add(row + at(v))), mean), scale);
-                    let y = S::fma(unit, S::load(a.gain.add(v * LANES)), S::load(a.bias.add(v * LANES)));
-                    S::store(a.y.add(row + at(v)), S::where_positive(S::load(a.mask.add(v * LANES)), y));
-                }
+            for (r, scale) in scales[..count].iter_mut().enumerate() {
+                let mean = S::splat(means[r]);
+                let squares = row_sum::<S>(width, a.stride, first + r, |at, column, sum| {
+                    let off = off::<S>(a.x.add(at), mean, a.mask.add(column));
+                    S::fma(off, off, sum)
+                });
+                *scale = squares * share;
+            }
+            let root = S::sqrt(S::add(S::load(scales.as_ptr()), S::splat(S::E::of(EPSILON))));
+            S::store(scales.as_mut_ptr(), S::div(S::splat(S::E::ONE), root));
+            for r in 0..count {
+                *a.mean.add(first + r) = means[r];
+                *a.scale.add(first + r) = scales[r];
+                norm_row::<S>(a, first + r, S::splat(means[r]), S::splat(scales[r]));
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn norm_row<S: Simd>(a: &Norm<S::E>, row: usize, mean: S::V, scale: S::V) {
+    for p in 0..panels(a.columns) {
+        for v in [0, LANES] {
+            let (at, column) = (p * a.stride + row * PANEL + v, p * PANEL + v);
+            unsafe {
+                let unit = S::mul(off::<S>(a.x.add(at), mean, a.mask.add(column)), scale);
+                S::store(a.y.add(at), S::fma(unit, S::load(a.gain.add(column)), S::load(a.bias.add(column))));
             }
         }
     }
@@ -128,20 +149,21 @@ pub(crate) unsafe fn norm<S: Simd>(a: &Norm<S::E>) {
 
 #[inline(always)]
 pub(crate) unsafe fn norm_back<S: Simd>(a: &NormBack<S::E>) {
-    let vectors = panels(a.columns) * 2;
-    let at = |v: usize| v / 2 * a.stride + v % 2 * LANES;
-    for v in 0..vectors {
-        unsafe {
-            let (mut d_gain, mut d_bias) = (S::load(a.d_gain.add(v * LANES)), S::load(a.d_bias.add(v * LANES)));
-            for r in 0..a.rows {
-                let place = r * PANEL + at(v);
-                let d = S::load(a.d.add(place));
-                let off = minus::<S>(S::load(a.x.add(place)), S::splat(*a.mean.add(r)));
-                d_gain = S::fma(S::mul(off, S::splat(*a.scale.add(r))), d, d_gain);
-                d_bias = S::add(d_bias, d);
+    for p in 0..panels(a.columns) {
+        for v in [0, LANES] {
+            unsafe {
+                let (to_gain, to_bias) = (a.d_gain.add(p * PANEL + v), a.d_bias.add(p * PANEL + v));
+                let (mut d_gain, mut d_bias) = (S::load(to_gain), S::load(to_bias));
+                for r in 0..a.rows {
+                    let at = p * a.stride + r * PANEL + v;
+                    let d = S::load(a.d.add(at));
+                    let off = minus::<S>(S::load(a.x.add(at)), S::splat(*a.mean.add(r)));
+                    d_gain = S::fma(S::mul(off, S::splat(*a.scale.add(r))), d, d_gain);
+                    d_bias = S::add(d_bias, d);
+                }
+                S::store(to_gain, d_gain);
+                S::store(to_bias, d_bias);
             }
-            S::store(a.d_gain.add(v * LANES), d_gain);
-            S::store(a.d_bias.add(v * LANES), d_bias);
         }
     }
     unsafe {
@@ -159,26 +181,30 @@ pub(crate) unsafe fn norm_back<S: Simd>(a: &NormBack<S::E>) {
 #[inline(always)]
 unsafe fn norm_back_rows<S: Simd>(a: &NormBack<S::E>, epilogue: Epilogue) {
     let share = S::E::of(1.0 / a.columns as f64);
-    let vectors = panels(a.columns) * 2;
-    let at = |v: usize| v / 2 * a.stride + v % 2 * LANES;
     for r in 0..a.rows {
         unsafe {
-            let (x, d) = (a.x.add(r * PANEL), a.d.add(r * PANEL));
             let (mean, scale) = (S::splat(*a.mean.add(r)), S::splat(*a.scale.add(r)));
-            let mut sum = S::splat(S::E::ZERO);
-            let mut along = S::splat(S::E::ZERO);
-            for v in 0..vectors {
-                let g = S::mul(S::load(d.add(at(v))), S::load(a.gain.add(v * LANES)));
-                sum = S::add(sum, g);
-                along = S::fma(g, S::mul(minus::<S>(S::load(x.add(at(v))), mean), scale), along);
+            let mut sums = [S::splat(S::E::ZERO); 2];
+            let mut alongs = [S::splat(S::E::ZERO); 2];
+            for p in 0..panels(a.columns) {
+                for (v, (sum, along)) in sums.iter_mut().zip(&mut alongs).enumerate() {
+                    let (at, column) = (p * a.stride + r * PANEL + v * LANES, p * PANEL + v * LANES);
+                    let g = S::mul(S::load(a.d.add(at)), S::load(a.gain.add(column)));
+                    *sum = S::add(*sum, g);
+                    *along = S::fma(g, S::mul(off::<S>(a.x.add(at), mean, a.mask.add(column)), scale), *along);
+                }
             }
-            let (sum, along) = (S::splat(S::sum(sum) * share), S::splat(S::sum(along) * share));
-            for v in 0..vectors {
-                let g = S::mul(S::load(d.add(at(v))), S::load(a.gain.add(v * LANES)));
-                let unit = S::mul(minus::<S>(S::load(x.add(at(v))), mean), scale);
-                let dx = S::mul(scale, S::fnma(unit, along, minus::<S>(g, sum)));
-                let dx = finish::<S>(dx, x.add(at(v)), epilogue);
-                S::store(d.add(at(v)), S::where_positive(S::load(a.mask.add(v * LANES)), dx));
+            let sum = S::splat(S::sum(S::add(sums[0], sums[1])) * share);
+            let along = S::splat(S::sum(S::add(alongs[0], alongs[1])) * share);
+            for p in 0..panels(a.columns) {
+                for v in [0, LANES] {
+                    let (at, column) = (p * a.stride + r * PANEL + v, p * PANEL + v);
+                    let g = S::mul(S::load(a.d.add(at)), S::load(a.gain.add(column)));
+                    let unit = S::mul(off::<S>(a.x.add(at), mean, a.mask.add(column)), scale);
+                    let g = S::fnma(sum, S::load(a.mask.add(column)), g);
+                    let dx = S::mul(scale, S::fnma(unit, along, g));
+                    S::store(a.d.add(at), finish::<S>(dx, a.x.add(at), epilogue));
+                }
             }
         }
     }

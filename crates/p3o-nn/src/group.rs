@@ -7,6 +7,9 @@ use crate::cell::{Cell, CellBack, Norm, NormBack};
 use crate::kernels::{Dots, Epilogue, Kernels, Outer, PANEL, Product, panels};
 use crate::real::Real;
 
+/// Rows that go through one layer after the other while they are in the first-level cache.
+const BLOCK_ROWS: usize = 60;
+
 /// The shape of a group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Group {
@@ -32,6 +35,11 @@ impl Group {
     /// Where the rows of step `t` begin.
     pub fn step(self, t: usize) -> usize {
         t * self.sequences * PANEL
+    }
+
+    /// The rows in blocks: where each begins and how many it has.
+    pub fn blocks(self) -> impl Iterator<Item = (usize, usize)> {
+        (0..self.rows()).step_by(BLOCK_ROWS).map(move |first| (first, (self.rows() - first).min(BLOCK_ROWS)))
     }
 
     /// Writes one row and zeros into its padding.

@@ -434,7 +434,6 @@ impl<E: Real> Gru<E> {
 
     /// Fills `work.output`; `work` has been given room for the group. `starts` may be left out where there is a single step from a given state.
     fn forward(&self, work: &mut GruWorkspace<E>, group: Group, tile: &[E], states: &[E], starts: Option<&[bool]>) {
-        let all = self.call(group, group.rows());
         for (s, state) in states.chunks_exact(self.units()).enumerate() {
             group.put(&mut work.entering, s, state);
             if starts.is_some_and(|starts| starts[s]) {
@@ -442,43 +441,60 @@ impl<E: Real> Gru<E> {
                     .for_each(|p| work.entering[p * group.stride() + s * PANEL..][..PANEL].fill(E::ZERO));
             }
         }
-        self.forward_norm(work, &all, 0, tile);
-        for l in 0..self.dense_layers() {
-            let (piece, end) = (self.dense(l), self.activation.forward());
-            let (w, bias) = (piece.weights_of(&self.params), Start::Bias(piece.bias_of(&self.params)));
-            all.product(&work.normed[l], piece.inputs, w, bias, &mut work.dense[l], panels(piece.outputs), end);
-            let made = std::mem::replace(&mut work.dense[l], Buffer::zeros(0));
-            self.forward_norm(work, &all, l + 1, &made);
-            work.dense[l] = made;
+        for (first, rows) in group.blocks() {
+            self.forward_base(work, &self.call(group, rows), first, tile);
         }
-        self.forward_unit(work, group, starts);
-        let last = self.dense_layers() + 1;
-        let state = std::mem::replace(&mut work.state, Buffer::zeros(0));
-        self.forward_norm(work, &all, last, &state);
-        work.state = state;
-        let (head, n) = (self.head(), self.outputs());
+        self.forward_steps(work, group, starts);
+        let (head, n, last) = (self.head(), self.outputs(), self.dense_layers() + 1);
         let (w, bias) = (head.weights_of(&self.params), head.bias_of(&self.params));
-        all.dots(&work.normed[last], head.inputs, w, bias, n, &mut work.by_step);
+        for (first, rows) in group.blocks() {
+            let GruWorkspace { moments, normed, state, by_step, .. } = work;
+            let call = self.call(group, rows);
+            self.forward_norm(&call, &mut moments[last], last, first, state, &mut normed[last]);
+            call.dots(&normed[last][first * PANEL..], head.inputs, w, bias, n, &mut by_step[first * n..]);
+        }
         for (row, from) in work.by_step.chunks_exact(n).enumerate() {
             let (t, s) = (row / group.sequences, row % group.sequences);
             work.output[(s * group.steps + t) * n..][..n].copy_from_slice(from);
         }
     }
 
-    fn forward_norm(&self, work: &mut GruWorkspace<E>, all: &Call<E>, k: usize, x: &[E]) {
-        let [mean, scale] = &mut work.moments[k];
-        let bias = self.norm(k).bias_of(&self.params);
-        all.norm(self.norm_parts(k), bias, x, &mut work.normed[k], [mean, scale]);
+    /// A block of rows from the input to the input's side of the gates.
+    fn forward_base(&self, work: &mut GruWorkspace<E>, call: &Call<E>, first: usize, tile: &[E]) {
+        let GruWorkspace { moments, normed, dense, gates, .. } = work;
+        let at = first * PANEL;
+        self.forward_norm(call, &mut moments[0], 0, first, tile, &mut normed[0]);
+        for l in 0..self.dense_layers() {
+            let (piece, end) = (self.dense(l), self.activation.forward());
+            let (w, bias) = (piece.weights_of(&self.params), Start::Bias(piece.bias_of(&self.params)));
+            let (x, y) = (&normed[l][at..], &mut dense[l]);
+            call.product(x, piece.inputs, w, bias, &mut y[at..], panels(piece.outputs), end);
+            self.forward_norm(call, &mut moments[l + 1], l + 1, first, y, &mut normed[l + 1]);
+        }
+        let [input, _] = self.unit();
+        let (x, w) = (&normed[self.dense_layers()][at..], input.weights_of(&self.params));
+        let (bias, width) = (Start::Bias(&self.gate_bias), 3 * panels(self.units()));
+        call.product(x, input.inputs, w, bias, &mut gates[at..], width, Epilogue::None);
     }
 
-    /// The input's side of the gates for all steps at once, then step by step the state's side.
-    fn forward_unit(&self, work: &mut GruWorkspace<E>, group: Group, starts: Option<&[bool]>) {
-        let [input, state] = self.unit();
+    fn forward_norm(
+        &self,
+        call: &Call<E>,
+        [mean, scale]: &mut [Buffer<E>; 2],
+        k: usize,
+        first: usize,
+        x: &[E],
+        y: &mut [E],
+    ) {
+        let (at, bias) = (first * PANEL, self.norm(k).bias_of(&self.params));
+        call.norm(self.norm_parts(k), bias, &x[at..], &mut y[at..], [&mut mean[first..], &mut scale[first..]]);
+    }
+
+    /// Step by step, the state's side of the gates and the cell.
+    fn forward_steps(&self, work: &mut GruWorkspace<E>, group: Group, starts: Option<&[bool]>) {
+        let [_, state] = self.unit();
         let (units, width) = (self.units(), panels(self.units()));
-        let GruWorkspace { normed, gates, entering, state: after, .. } = work;
-        let (x, w) = (&normed[self.dense_layers()], input.weights_of(&self.params));
-        let all = self.call(group, group.rows());
-        all.product(x, input.inputs, w, Start::Bias(&self.gate_bias), gates, 3 * width, Epilogue::None);
+        let GruWorkspace { gates, entering, state: after, .. } = work;
         let (w_rz, w_n) = state.weights_of(&self.params).split_at(2 * width * units * PANEL);
         let b_n = &state.bias_of(&self.params)[2 * width * PANEL..];
         let one = self.call(group, group.sequences);
@@ -496,72 +512,37 @@ impl<E: Real> Gru<E> {
     /// Adds the group's gradient for `work.d_output`. Each gradient with respect to what a normalisation made takes that
     /// matrix's place as soon as it is no longer needed.
     fn backward(&self, work: &mut GruWorkspace<E>, group: Group, tile: &[E], starts: &[bool], gradient: &mut [E]) {
-        let all = self.call(group, group.rows());
-        let (head, n) = (self.head(), self.outputs());
-        for (row, d) in work.d_output.chunks_exact(n).enumerate() {
+        for (row, d) in work.d_output.chunks_exact(self.outputs()).enumerate() {
             let (s, t) = (row / group.steps, row % group.steps);
             group.put(&mut work.d_output_packed, t * group.sequences + s, d);
         }
-        let last = self.dense_layers() + 1;
-        let d = &work.d_output_packed;
-        let [g, g_bias] = head.split(gradient);
-        all.outer(d, n, &work.normed[last], panels(head.inputs), g);
-        all.column_sums(d, panels(n), g_bias);
-        let (w, to) = (head.weights_of(&self.params), &mut work.normed[last]);
-        all.product(d, n, w, Start::Zero, to, panels(head.inputs), Epilogue::None);
-        self.backward_norm(&all, &work.moments[last], last, &work.state, to, gradient, Some(Epilogue::None));
-        self.backward_unit(work, group, starts, gradient);
-        for l in (0..self.dense_layers()).rev() {
-            let piece = self.dense(l);
-            let (before, own) = work.normed.split_at_mut(l + 1);
-            let (x, d) = (&mut before[l], &mut own[0]);
-            let slope = Some(self.activation.slope());
-            self.backward_norm(&all, &work.moments[l + 1], l + 1, &work.dense[l], d, gradient, slope);
-            self.backward_dense(&all, piece, &self.transposed[l], x, d, panels(piece.outputs), gradient);
+        for (first, rows) in group.blocks() {
+            self.backward_head(work, &self.call(group, rows), first, gradient);
         }
-        self.backward_norm(&all, &work.moments[0], 0, tile, &mut work.normed[0], gradient, None);
+        self.backward_steps(work, group, starts);
+        for (first, rows) in group.blocks() {
+            self.backward_base(work, group, &self.call(group, rows), first, tile, gradient);
+        }
     }
 
-    #[allow(clippy::too_many_arguments)] // the operands of one layer
-    fn backward_norm(
-        &self,
-        all: &Call<E>,
-        [mean, scale]: &[Buffer<E>; 2],
-        k: usize,
-        x: &[E],
-        d: &mut [E],
-        gradient: &mut [E],
-        end: Option<Epilogue>,
-    ) {
-        all.norm_back(self.norm_parts(k), x, [mean, scale], d, self.norm(k).split(gradient), end);
+    /// From d loss / d output to d loss / d state by way of the same step's output.
+    fn backward_head(&self, work: &mut GruWorkspace<E>, call: &Call<E>, first: usize, gradient: &mut [E]) {
+        let (head, n, last, at) = (self.head(), self.outputs(), self.dense_layers() + 1, first * PANEL);
+        let GruWorkspace { moments, normed, state, d_output_packed, .. } = work;
+        let (d, y) = (&d_output_packed[at..], &mut normed[last]);
+        let [g, g_bias] = head.split(gradient);
+        call.outer(d, n, &y[at..], panels(head.inputs), g);
+        call.column_sums(d, panels(n), g_bias);
+        let w = head.weights_of(&self.params);
+        call.product(d, n, w, Start::Zero, &mut y[at..], panels(head.inputs), Epilogue::None);
+        self.backward_norm(call, &moments[last], last, first, state, y, gradient, Some(Epilogue::None));
     }
 
-    /// Adds a layer's gradient for the `width` panels of `d` and replaces its inputs by the gradient with respect to them.
-    #[allow(clippy::too_many_arguments)] // the operands of one layer
-    fn backward_dense(
-        &self,
-        all: &Call<E>,
-        piece: &Piece,
-        transposed: &[E],
-        x: &mut [E],
-        d: &[E],
-        width: usize,
-        gradient: &mut [E],
-    ) {
-        let [g, g_bias] = piece.split(gradient);
-        all.outer(x, piece.inputs, d, width, g);
-        all.column_sums(d, width, g_bias);
-        all.product(d, width * PANEL, transposed, Start::Zero, x, panels(piece.inputs), Epilogue::None);
-    }
-
-    /// From d loss / d state of every step, in the place of the last normalisation, to that with respect to the unit's inputs.
-    fn backward_unit(&self, work: &mut GruWorkspace<E>, group: Group, starts: &[bool], gradient: &mut [E]) {
-        let [input, state] = self.unit();
-        let (units, width) = (self.units(), panels(self.units()));
-        let last = self.dense_layers() + 1;
+    /// Back through time, to the gradient with respect to the sums behind the gates.
+    fn backward_steps(&self, work: &mut GruWorkspace<E>, group: Group, starts: &[bool]) {
+        let width = panels(self.units());
         let GruWorkspace { normed, gates, entering, carry, .. } = work;
-        let (before, d_state) = normed.split_at_mut(last);
-        let (x, d_state) = (&mut before[last - 1], &d_state[0]);
+        let d_state = &normed[self.dense_layers() + 1];
         let one = self.call(group, group.sequences);
         let block = width * group.stride();
         let transposed = &self.transposed[self.dense_layers() + 1];
@@ -574,12 +555,68 @@ impl<E: Real> Gru<E> {
                 one.product(d, inner, transposed, Start::Itself, carry, width, Epilogue::None);
             }
         }
-        let all = self.call(group, group.rows());
+    }
+
+    /// A block of rows from the sums behind the gates to the inputs' normalisation.
+    fn backward_base(
+        &self,
+        work: &mut GruWorkspace<E>,
+        group: Group,
+        call: &Call<E>,
+        first: usize,
+        tile: &[E],
+        gradient: &mut [E],
+    ) {
+        let ([input, state], width, at) = (self.unit(), panels(self.units()), first * PANEL);
+        let GruWorkspace { moments, normed, dense, gates, entering, .. } = work;
+        let behind = &gates[width * group.stride() + at..];
         let [g, g_bias] = state.split(gradient);
-        all.outer(entering, units, &gates[block..], 3 * width, g);
-        all.column_sums(&gates[block..], 3 * width, g_bias);
-        let transposed = &self.transposed[self.dense_layers()];
-        self.backward_dense(&all, input, transposed, x, gates, 3 * width, gradient);
+        call.outer(&entering[at..], self.units(), behind, 3 * width, g);
+        call.column_sums(behind, 3 * width, g_bias);
+        let (layers, x) = (self.dense_layers(), &mut normed[self.dense_layers()][at..]);
+        self.backward_dense(call, input, &self.transposed[layers], x, &gates[at..], 3 * width, gradient);
+        for l in (0..layers).rev() {
+            let piece = self.dense(l);
+            let (before, own) = normed.split_at_mut(l + 1);
+            let (x, d, slope) = (&mut before[l][at..], &mut own[0], Some(self.activation.slope()));
+            self.backward_norm(call, &moments[l + 1], l + 1, first, &dense[l], d, gradient, slope);
+            self.backward_dense(call, piece, &self.transposed[l], x, &d[at..], panels(piece.outputs), gradient);
+        }
+        self.backward_norm(call, &moments[0], 0, first, tile, &mut normed[0], gradient, None);
+    }
+
+    #[allow(clippy::too_many_arguments)] // the operands of one layer
+    fn backward_norm(
+        &self,
+        call: &Call<E>,
+        [mean, scale]: &[Buffer<E>; 2],
+        k: usize,
+        first: usize,
+        x: &[E],
+        d: &mut [E],
+        gradient: &mut [E],
+        end: Option<Epilogue>,
+    ) {
+        let (at, moments) = (first * PANEL, [&mean[first..], &scale[first..]]);
+        call.norm_back(self.norm_parts(k), &x[at..], moments, &mut d[at..], self.norm(k).split(gradient), end);
+    }
+
+    /// Adds a layer's gradient for the `width` panels of `d` and replaces its inputs by the gradient with respect to them.
+    #[allow(clippy::too_many_arguments)] // the operands of one layer
+    fn backward_dense(
+        &self,
+        call: &Call<E>,
+        piece: &Piece,
+        transposed: &[E],
+        x: &mut [E],
+        d: &[E],
+        width: usize,
+        gradient: &mut [E],
+    ) {
+        let [g, g_bias] = piece.split(gradient);
+        call.outer(x, piece.inputs, d, width, g);
+        call.column_sums(d, width, g_bias);
+        call.product(d, width * PANEL, transposed, Start::Zero, x, panels(piece.inputs), Epilogue::None);
     }
 }
 
