@@ -333,16 +333,38 @@ impl<E: Real> Gru<E> {
 
     /// The outputs of a whole batch, row-major, sequence by sequence.
     pub fn evaluate(&self, memory: &mut GruMemory<E>, x: &Sequences<E>, out: &mut [E]) {
+        self.each_group(memory, x, self.outputs(), out, |work, _, out| out.copy_from_slice(&work.output));
+    }
+
+    /// The state before every row of a batch with these parameters, in the layout that [`Sequences::fill`] takes: to cut
+    /// whole episodes into shorter sequences whose first states are not out of date.
+    pub fn states(&self, memory: &mut GruMemory<E>, x: &Sequences<E>, states: &mut [E]) {
+        self.each_group(memory, x, self.units(), states, |work, group, states| {
+            for (row, to) in states.chunks_exact_mut(self.units()).enumerate() {
+                let (s, t) = (row / group.steps, row % group.steps);
+                group.get(&work.entering, t * group.sequences + s, to);
+            }
+        });
+    }
+
+    /// Every group forward; `take` writes its part of `out`, which has `width` numbers for every row.
+    fn each_group(
+        &self,
+        memory: &mut GruMemory<E>,
+        x: &Sequences<E>,
+        width: usize,
+        out: &mut [E],
+        take: impl Fn(&GruWorkspace<E>, Group, &mut [E]) + Sync,
+    ) {
         assert_eq!((x.columns(), x.units()), (self.inputs(), self.units()));
-        assert_eq!(out.len(), x.rows() * self.outputs());
+        assert_eq!(out.len(), x.rows() * width);
         self.prepare(memory, x);
-        let width = (x.largest().rows() * self.outputs()).max(1);
-        out.par_chunks_mut(width).enumerate().for_each(|(g, out)| {
+        out.par_chunks_mut((x.largest().rows() * width).max(1)).enumerate().for_each(|(g, out)| {
             let (_, tile, states, starts) = x.parts(g);
             with_own(&memory.works, |work| {
                 self.make_room(work, x.group(g));
                 self.forward(work, x.group(g), tile, states, Some(starts));
-                out.copy_from_slice(&work.output);
+                take(work, x.group(g), out);
             });
         });
     }

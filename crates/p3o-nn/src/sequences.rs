@@ -62,6 +62,7 @@ impl<E: Real> Sequences<E> {
         starts: &[bool],
     ) {
         let (columns, units) = (self.columns, self.units);
+        assert_eq!(states.len(), starts.len() * units, "as many states as flags");
         (self.steps, self.count) = (steps, count);
         self.data.reserve_zeroed(count * steps * panels(columns) * PANEL);
         self.states.resize(count * units, E::ZERO);

@@ -401,6 +401,20 @@ fn gathered_sequences_are_the_sequences_themselves() {
     assert_eq!(bits(&evaluate_gru(&net, &x)), bits(&expected));
 }
 
+/// Whole episodes cut into thirds that begin in the states on the way have the same outputs, to the bit.
+#[test]
+fn states_on_the_way_continue_the_sequence() {
+    let net = random_gru::<f32>(Isa::detect(), &[5, 17, 20, 3], Activation::Tanh, 1);
+    let mut batch = Batch::random(&net, 17, 12, 2);
+    let x = batch.packed(&net);
+    let whole = evaluate_gru(&net, &x);
+    let mut states = vec![0.0; x.rows() * net.units()];
+    net.states(&mut net.pass_memory(1), &x, &mut states);
+    assert!(batch.starts.iter().zip(states.chunks_exact(20)).all(|(&s, h)| s == h.iter().all(|&h| h == 0.0)));
+    (batch.states, batch.steps) = (states, 4);
+    assert_eq!(bits(&evaluate_gru(&net, &batch.packed(&net))), bits(&whole));
+}
+
 /// A bad number is seen in its sequence from there to the next start, in the gradient, and nowhere else.
 #[test]
 fn not_a_number_stays_in_its_episode() {
