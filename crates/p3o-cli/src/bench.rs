@@ -3,6 +3,7 @@
 use crate::args::BenchArgs;
 use crate::screen::{Grid, say, thousands};
 use crate::{Failure, pool};
+use p3o::actor::Actor;
 use p3o::normalize::Normalizer;
 use p3o::policy::Policy;
 use p3o::rollout::Collector;
@@ -114,12 +115,13 @@ fn rollouts(seconds: f64) -> f64 {
     let spec = PointGoal::default().spec().clone();
     let policy = Policy::new(&config.net, spec.obs_dim, spec.action, 1e-3, &mut rng);
     let normalizer = Normalizer::new(spec.obs_dim, config.rollout.normalize_obs);
+    let actor = Actor { policy, normalizer, agents: 0..1 };
     let (envs, batch) = (config.rollout.envs, config.rollout.batch);
     let mut collector = Collector::new(&point_goal, envs, batch / envs, 0, config.rollout.gamma);
-    collector.collect(&policy, &normalizer);
+    collector.collect(&[&actor]);
     let (start, mut steps) = (Instant::now(), 0);
     while start.elapsed().as_secs_f64() < seconds {
-        collector.collect(&policy, &normalizer);
+        collector.collect(&[&actor]);
         steps += batch;
     }
     steps as f64 / start.elapsed().as_secs_f64()

@@ -5,7 +5,7 @@ use crate::screen::{Grid, Progress, duration, figure, say, thousands};
 use crate::{Failure, pool, stop_on_ctrl_c};
 use p3o::config::count;
 use p3o::record::{ProgressCsv, write_atomic};
-use p3o::run::{Summary, named_task};
+use p3o::run::{Summary, make_for, named_task};
 use p3o::{Config, ConfigError, Error, Finish, Run};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -41,8 +41,8 @@ pub fn resolve(args: &TrainArgs) -> Result<Config, Failure> {
         (None, task) => {
             let task = task.as_deref().expect("clap requires a task without --config");
             let options = env_options(&args.set)?;
-            let env = p3o_env::tasks::make(task, &options).map_err(with_hint)?;
             let (algo, preset) = (args.algo.as_deref().unwrap_or("p3o"), args.preset.as_deref().unwrap_or("quick"));
+            let env = make_for(algo, task, &options).map_err(with_hint)?;
             let mut config = Config::preset(preset, algo, env.spec())?;
             config.env = options;
             config
@@ -57,7 +57,7 @@ pub fn resolve(args: &TrainArgs) -> Result<Config, Failure> {
     if let Some(steps) = &args.steps {
         config.steps = parse_steps(steps)?;
     }
-    let env = p3o_env::tasks::make(&config.task, &config.env).map_err(with_hint)?;
+    let env = make_for(&config.algo.name, &config.task, &config.env).map_err(with_hint)?;
     for limit in &args.limit {
         apply_limit(&mut config, limit)?;
     }
@@ -101,7 +101,7 @@ fn with_hint(e: p3o_env::TaskError) -> Failure {
     let hint = match &e {
         p3o_env::TaskError::UnknownTask { name, known } => p3o::error::suggest(name, known.iter().copied()),
         p3o_env::TaskError::UnknownOption { name, known, .. } => p3o::error::suggest(name, known.iter().copied()),
-        p3o_env::TaskError::OutOfRange { .. } => String::new(),
+        p3o_env::TaskError::OutOfRange { .. } | p3o_env::TaskError::OneAgent { .. } => String::new(),
     };
     Failure::Usage(format!("{e}{hint}"))
 }

@@ -80,6 +80,7 @@ impl AntCircle {
             name: NAME.to_owned(),
             obs_dim: MOTION + CONTACT_FORCES,
             action: ActionSpace::Continuous { dim: ACTIONS },
+            agents: 1,
             costs: vec![CostSpec { name: "boundary".to_owned(), limit: LIMIT }],
             horizon: HORIZON,
         };

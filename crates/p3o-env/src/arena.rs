@@ -76,6 +76,7 @@ impl Rules {
             name: self.name.to_owned(),
             obs_dim: SENSORS + BINS * self.layout.objects.len(),
             action: ActionSpace::Continuous { dim: 2 },
+            agents: 1,
             costs: self
                 .costs
                 .iter()

@@ -43,14 +43,23 @@ pub struct CostSpec {
 pub struct EnvSpec {
     /// The task's name.
     pub name: String,
-    /// Length of an observation.
+    /// Length of an observation; for several agents, of all theirs one after another.
     pub obs_dim: usize,
-    /// What an action is.
+    /// What an action is; for several agents, the action of one.
     pub action: ActionSpace,
+    /// How many agents act, each by its own observation: one in an ordinary world.
+    pub agents: usize,
     /// The costs in the order in which `step` writes them.
     pub costs: Vec<CostSpec>,
     /// Steps after which an episode is truncated.
     pub horizon: usize,
+}
+
+impl EnvSpec {
+    /// Length of the slice that carries one action of every agent.
+    pub fn action_width(&self) -> usize {
+        self.agents * self.action.width()
+    }
 }
 
 /// What one step gave besides the observation and the costs.

@@ -36,7 +36,7 @@ mod vec_env;
 pub use ant_circle::{AntCircle, CircleStart};
 pub use arena::ArenaView;
 pub use env::{ActionSpace, CostSpec, Env, EnvSpec, Outcome, RestoreError};
-pub use multi_agent::{Joint, MultiAgentEnv};
+pub use multi_agent::{Joint, MultiAgentEnv, Team};
 pub use navigation::Navigation;
 pub use open_env::{OpenEnv, Quantities, StateError};
 pub use point_circle::PointCircle;

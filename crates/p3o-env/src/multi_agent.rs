@@ -1,9 +1,9 @@
-//! Worlds of several agents, and their view as a world of one.
+//! Worlds of several agents, and their two views as an [`Env`].
 //!
 //! [`MultiAgentEnv`] has the shape of [`Env`] with agents as a leading dimension of observations and actions: all
-//! slices are one agent after another. Agents share reward and costs, as in the paper. A learner with one policy for
-//! all agents reads the slices by [`MultiAgentEnv::spec`] agent by agent, while a central critic reads them whole.
-//! [`Joint`] lets a learner that knows nothing of agents choose for all of them at once.
+//! slices are one agent after another. Agents share reward and costs, as in the paper. [`Team`] keeps the agents apart:
+//! an actor reads the slices agent by agent, while a central critic reads them whole. [`Joint`] lets a learner that
+//! knows nothing of agents choose for all of them at once.
 
 use crate::{ActionSpace, Env, EnvSpec, Outcome, RestoreError, Scene};
 
@@ -12,7 +12,7 @@ pub trait MultiAgentEnv: Send {
     /// How many agents; constant for the life of the world.
     fn agents(&self) -> usize;
 
-    /// One agent's view: length of its observation, what its action is; and the costs and horizon of all.
+    /// One agent's view: length of its observation, what its action is; and the number, costs and horizon of all.
     fn spec(&self) -> &EnvSpec;
 
     /// Starts an episode that depends on `seed` alone and writes every agent's first observation.
@@ -55,7 +55,7 @@ impl<E: MultiAgentEnv> Joint<E> {
             ActionSpace::Continuous { dim } => ActionSpace::Continuous { dim: dim * agents },
             ActionSpace::Discrete { n } => ActionSpace::Discrete { n: n.pow(agents as u32) },
         };
-        let spec = EnvSpec { obs_dim: single.obs_dim * agents, action, ..single.clone() };
+        let spec = EnvSpec { obs_dim: single.obs_dim * agents, action, agents: 1, ..single.clone() };
         let actions = vec![0.0; single.action.width() * agents];
         Joint { world, spec, actions }
     }
@@ -97,9 +97,7 @@ impl<E: MultiAgentEnv> Env for Joint<E> {
 
     fn step(&mut self, action: &[f32], obs: &mut [f32], costs: &mut [f32]) -> Outcome {
         if action.iter().any(|a| a.is_nan()) {
-            obs.fill(f32::NAN);
-            costs.fill(0.0);
-            return Outcome { reward: f32::NAN, terminated: true, truncated: false };
+            return not_a_number(obs, costs);
         }
         self.split(action);
         self.world.step(&self.actions, obs, costs)
@@ -116,4 +114,58 @@ impl<E: MultiAgentEnv> Env for Joint<E> {
     fn draw(&self, scene: &mut Scene) {
         self.world.draw(scene);
     }
+}
+
+/// The agents of a world side by side: observations and actions in a row, one agent after another.
+///
+/// An action that is not a number shows up as NaN in the reward and the observation of that step and ends the episode.
+#[derive(Clone, Debug)]
+pub struct Team<E> {
+    world: E,
+    spec: EnvSpec,
+}
+
+impl<E: MultiAgentEnv> Team<E> {
+    /// This world's agents side by side.
+    pub fn new(world: E) -> Team<E> {
+        let (agents, single) = (world.agents(), world.spec());
+        let spec = EnvSpec { obs_dim: single.obs_dim * agents, agents, ..single.clone() };
+        Team { world, spec }
+    }
+}
+
+impl<E: MultiAgentEnv> Env for Team<E> {
+    fn spec(&self) -> &EnvSpec {
+        &self.spec
+    }
+
+    fn reset(&mut self, seed: u64, obs: &mut [f32]) {
+        self.world.reset(seed, obs);
+    }
+
+    fn step(&mut self, action: &[f32], obs: &mut [f32], costs: &mut [f32]) -> Outcome {
+        if action.iter().any(|a| a.is_nan()) {
+            return not_a_number(obs, costs);
+        }
+        self.world.step(action, obs, costs)
+    }
+
+    fn snapshot(&self) -> Vec<u8> {
+        self.world.snapshot()
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
+        self.world.restore(bytes)
+    }
+
+    fn draw(&self, scene: &mut Scene) {
+        self.world.draw(scene);
+    }
+}
+
+/// The answer to an action that is not a number.
+fn not_a_number(obs: &mut [f32], costs: &mut [f32]) -> Outcome {
+    obs.fill(f32::NAN);
+    costs.fill(0.0);
+    Outcome { reward: f32::NAN, terminated: true, truncated: false }
 }

@@ -65,6 +65,7 @@ impl PointCircle {
             name: "PointCircle".to_owned(),
             obs_dim: 5,
             action: ActionSpace::Continuous { dim: 2 },
+            agents: 1,
             costs: vec![CostSpec { name: "boundary".to_owned(), limit: COST_LIMIT }],
             horizon: HORIZON,
         };

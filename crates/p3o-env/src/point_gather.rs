@@ -96,6 +96,7 @@ impl PointGather {
             name: "PointGather".to_owned(),
             obs_dim,
             action: ActionSpace::Continuous { dim: 2 },
+            agents: 1,
             costs: vec![CostSpec { name: "bombs".to_owned(), limit: BOMB_LIMIT }],
             horizon: HORIZON,
         };

@@ -65,6 +65,7 @@ pub struct SimpleSpread {
     spec: EnvSpec,
     semantics: SpreadSemantics,
     reward: SpreadReward,
+    own_first: bool,
     state: State,
 }
 
@@ -86,12 +87,13 @@ impl SimpleSpread {
             name: "SimpleSpread".to_owned(),
             obs_dim: 6 * agents,
             action: ActionSpace::Discrete { n: CHOICES },
+            agents,
             costs: vec![CostSpec { name: "collisions".to_owned(), limit: COLLISION_LIMIT }],
             horizon: HORIZON,
         };
         let here = vec![[0.0; 2]; agents];
         let state = State { agents: Particles::at_rest(here.clone()), landmarks: here, steps: 0 };
-        let mut world = SimpleSpread { spec, semantics, reward: SpreadReward::default(), state };
+        let mut world = SimpleSpread { spec, semantics, reward: SpreadReward::default(), own_first: false, state };
         world.begin(0);
         world
     }
@@ -99,6 +101,14 @@ impl SimpleSpread {
     /// The same world with another reward.
     pub fn with_reward(mut self, reward: SpreadReward) -> SimpleSpread {
         self.reward = reward;
+        self
+    }
+
+    /// The same world, in which agent i sees landmarks i, i + 1, ... in this order, and then the other agents likewise.
+    /// Agents that share a policy could not tell otherwise which landmark is theirs: nothing else in an observation
+    /// depends on the agent's number.
+    pub fn with_own_first(mut self) -> SimpleSpread {
+        self.own_first = true;
         self
     }
 
@@ -167,8 +177,10 @@ impl SimpleSpread {
         for (i, out) in obs.chunks_exact_mut(self.spec.obs_dim).enumerate() {
             let here = positions[i];
             let relative = |p: &[f64; 2]| [p[0] - here[0], p[1] - here[1]];
-            let others = positions.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, p)| p);
-            let seen = self.state.landmarks.iter().chain(others).map(relative);
+            let (n, first) = (positions.len(), if self.own_first { i } else { 0 });
+            let order = || (first..first + n).map(|j| j % n);
+            let others = order().filter(|j| *j != i).map(|j| &positions[j]);
+            let seen = order().map(|j| &self.state.landmarks[j]).chain(others).map(relative);
             out.fill(0.0);
             for (pair, value) in out.chunks_exact_mut(2).zip([velocities[i], here].into_iter().chain(seen)) {
                 pair.copy_from_slice(&value.map(|v| v as f32));

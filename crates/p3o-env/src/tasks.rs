@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     AntCircle, CircleStart, Env, GatherObs, GoalLevel, Joint, Navigation, OpenEnv, PointCircle, PointGather, PointGoal,
-    SimpleSpread, SpreadReward, SpreadSemantics,
+    SimpleSpread, SpreadReward, SpreadSemantics, Team,
 };
 
 /// A task that [`make`] can build.
@@ -16,7 +16,19 @@ pub struct TaskInfo {
     pub summary: &'static str,
     /// What can be set.
     pub options: &'static [OptionInfo],
-    build: fn(&Values) -> Box<dyn OpenEnv>,
+    build: Build<dyn OpenEnv>,
+    /// The agents side by side, if there are several.
+    team: Option<Build<dyn Env>>,
+}
+
+/// Builds a world from checked values.
+type Build<E> = fn(&Values) -> Box<E>;
+
+impl TaskInfo {
+    /// Whether it has several agents, which [`make_team`] shows side by side.
+    pub fn has_team(&self) -> bool {
+        self.team.is_some()
+    }
 }
 
 /// One option of a task.
@@ -96,6 +108,14 @@ pub enum TaskError {
         /// Which values it takes.
         allowed: Allowed,
     },
+    /// The task has one agent, and several were asked for.
+    #[error("{task} has one agent; the tasks of several agents are {}", .known.join(", "))]
+    OneAgent {
+        /// The task.
+        task: &'static str,
+        /// Those that have several.
+        known: Vec<&'static str>,
+    },
 }
 
 const GOAL_BONUS: OptionInfo = OptionInfo {
@@ -127,12 +147,14 @@ pub static TASKS: &[TaskInfo] = &[
             };
             Box::new(PointGoal::new(level).with_goal_bonus(values.get("goal_bonus")))
         },
+        team: None,
     },
     TaskInfo {
         name: "Navigation",
         summary: "drive to goal after goal; hazards around the start and solid pillars outside cost separately",
         options: &[GOAL_BONUS],
         build: |values| Box::new(Navigation::new().with_goal_bonus(values.get("goal_bonus"))),
+        team: None,
     },
     TaskInfo {
         name: "AntCircle",
@@ -168,6 +190,7 @@ pub static TASKS: &[TaskInfo] = &[
             }
             Box::new(world)
         },
+        team: None,
     },
     TaskInfo {
         name: "PointCircle",
@@ -182,6 +205,7 @@ pub static TASKS: &[TaskInfo] = &[
             let start = if values.get("start") == 0.0 { CircleStart::Origin } else { CircleStart::Circle };
             Box::new(PointCircle::new(start))
         },
+        team: None,
     },
     TaskInfo {
         name: "PointGather",
@@ -196,10 +220,11 @@ pub static TASKS: &[TaskInfo] = &[
             let obs = if values.get("obs") == 86.0 { GatherObs::Full } else { GatherObs::Compact };
             Box::new(PointGather::new(obs))
         },
+        team: None,
     },
     TaskInfo {
         name: "SimpleSpread",
-        summary: "agents go to their landmarks without colliding (OpenAI's simple_spread), steered by one joint choice",
+        summary: "agents go to their landmarks without colliding (OpenAI's simple_spread), one by one or by a joint choice",
         options: &[
             OptionInfo {
                 name: "agents",
@@ -220,14 +245,16 @@ pub static TASKS: &[TaskInfo] = &[
                 summary: "0: each agent is paired with a landmark; 1: each landmark counts its nearest agent",
             },
         ],
-        build: |values| {
-            let semantics =
-                if values.get("semantics") == 0.0 { SpreadSemantics::OpenAi } else { SpreadSemantics::Mpe2 };
-            let reward = if values.get("cover") == 0.0 { SpreadReward::Matched } else { SpreadReward::Cover };
-            Box::new(Joint::new(SimpleSpread::new(values.get("agents") as usize, semantics).with_reward(reward)))
-        },
+        build: |values| Box::new(Joint::new(spread(values))),
+        team: Some(|values| Box::new(Team::new(spread(values).with_own_first()))),
     },
 ];
+
+fn spread(values: &Values) -> SimpleSpread {
+    let semantics = if values.get("semantics") == 0.0 { SpreadSemantics::OpenAi } else { SpreadSemantics::Mpe2 };
+    let reward = if values.get("cover") == 0.0 { SpreadReward::Matched } else { SpreadReward::Cover };
+    SimpleSpread::new(values.get("agents") as usize, semantics).with_reward(reward)
+}
 
 /// The task of this name.
 pub fn find(name: &str) -> Result<&'static TaskInfo, TaskError> {
@@ -237,13 +264,30 @@ pub fn find(name: &str) -> Result<&'static TaskInfo, TaskError> {
     })
 }
 
-/// Builds a task; options that are not given have their defaults.
+/// The tasks of several agents.
+pub fn teams() -> Vec<&'static str> {
+    TASKS.iter().filter(|task| task.has_team()).map(|task| task.name).collect()
+}
+
+/// Builds a task; options that are not given have their defaults. Several agents are steered by one joint choice.
 pub fn make(name: &str, options: &BTreeMap<String, f64>) -> Result<Box<dyn Env>, TaskError> {
     Ok(make_open(name, options)?)
 }
 
 /// The same with a state that can be set and read.
 pub fn make_open(name: &str, options: &BTreeMap<String, f64>) -> Result<Box<dyn OpenEnv>, TaskError> {
+    let values = check(name, options)?;
+    Ok((values.task.build)(&values))
+}
+
+/// Builds a task of several agents side by side ([`Team`]).
+pub fn make_team(name: &str, options: &BTreeMap<String, f64>) -> Result<Box<dyn Env>, TaskError> {
+    let values = check(name, options)?;
+    let build = values.task.team.ok_or(TaskError::OneAgent { task: values.task.name, known: teams() })?;
+    Ok(build(&values))
+}
+
+fn check<'a>(name: &str, options: &'a BTreeMap<String, f64>) -> Result<Values<'a>, TaskError> {
     let task = find(name)?;
     for (name, &value) in options {
         let Some(option) = task.options.iter().find(|option| option.name == name) else {
@@ -255,7 +299,7 @@ pub fn make_open(name: &str, options: &BTreeMap<String, f64>) -> Result<Box<dyn 
             return Err(TaskError::OutOfRange { task: task.name, option, value, allowed });
         }
     }
-    Ok((task.build)(&Values { given: options, task }))
+    Ok(Values { given: options, task })
 }
 
 /// The checked values of one task's options.

@@ -225,7 +225,7 @@ impl VecEnv {
     pub fn step(&mut self, actions: &[f32]) {
         // A step takes about a microsecond; fewer than this many do not repay waking another thread.
         const LANES_PER_TASK: usize = 16;
-        let width = self.spec.action.width();
+        let width = self.spec.action_width();
         assert_eq!(actions.len(), width * self.lanes.len(), "one action of {width} numbers per lane");
         self.lanes.par_iter_mut().zip(actions.par_chunks_exact(width)).with_min_len(LANES_PER_TASK).for_each(
             |(lane, action)| {

@@ -3,19 +3,23 @@
 use std::collections::BTreeMap;
 
 use p3o_env::tasks::{self, Allowed};
-use p3o_env::{ActionSpace, Env, TASKS};
+use p3o_env::{ActionSpace, Env, EnvSpec, TASKS};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::util::{Step, bits, reset, step_by};
 
-/// Each task with its defaults, and with each choice of each option.
+/// Each task with its defaults, and with each choice of each option; several agents in both views.
 fn variants() -> Vec<(String, Box<dyn Env>)> {
     let mut all = Vec::new();
     for task in TASKS {
         let mut add = |options: BTreeMap<String, f64>| {
             let env = tasks::make(task.name, &options).expect("a listed task and option");
             all.push((format!("{} {options:?}", task.name), env));
+            if task.has_team() {
+                let team = tasks::make_team(task.name, &options).expect("it has several agents");
+                all.push((format!("team {} {options:?}", task.name), team));
+            }
         };
         add(BTreeMap::new());
         for option in task.options {
@@ -28,13 +32,13 @@ fn variants() -> Vec<(String, Box<dyn Env>)> {
 }
 
 /// Mostly ordinary actions, and some no policy should ever give.
-fn wild_action(space: ActionSpace, rng: &mut ChaCha8Rng) -> Vec<f32> {
+fn wild_action(spec: &EnvSpec, rng: &mut ChaCha8Rng) -> Vec<f32> {
     const WILD: [f32; 8] = [f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN, 1e9, -1e9, 1e-40, -0.0];
-    let ordinary = |rng: &mut ChaCha8Rng| match space {
+    let ordinary = |rng: &mut ChaCha8Rng| match spec.action {
         ActionSpace::Continuous { .. } => rng.random_range(-2.0..2.0),
         ActionSpace::Discrete { n } => rng.random_range(0..n) as f32,
     };
-    (0..space.width())
+    (0..spec.action_width())
         .map(|_| if rng.random_range(0..4) == 0 { WILD[rng.random_range(0..8)] } else { ordinary(rng) })
         .collect()
 }
@@ -49,11 +53,11 @@ fn a_million_wild_steps_stay_finite() {
         // A million of each task as it comes, fewer where an option changes it.
         let steps = if name.ends_with("{}") { 1_000_000 } else { 20_000 };
         let mut rng = ChaCha8Rng::seed_from_u64(1);
-        let (space, horizon) = (env.spec().action, env.spec().horizon);
+        let (spec, horizon) = (env.spec().clone(), env.spec().horizon);
         reset(&mut *env, 0);
         let mut len = 0;
         for i in 0..steps {
-            let Step { obs, costs, outcome } = step_by(&mut *env, &wild_action(space, &mut rng));
+            let Step { obs, costs, outcome } = step_by(&mut *env, &wild_action(&spec, &mut rng));
             len += 1;
             assert!(obs.iter().all(|v| v.is_finite()) && outcome.reward.is_finite(), "{name}, step {i}");
             assert!(costs.iter().all(|c| *c == 0.0 || *c == 1.0), "{name}, step {i}: {costs:?}");
@@ -71,16 +75,16 @@ fn a_million_wild_steps_stay_finite() {
 #[test]
 fn a_snapshot_in_mid_episode_continues_bit_for_bit() {
     for ((name, mut env), (_, mut copy)) in variants().into_iter().zip(variants()) {
-        let space = env.spec().action;
+        let spec = env.spec().clone();
         for seed in 0..20 {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
             reset(&mut *env, seed);
             for _ in 0..seed {
-                step_by(&mut *env, &wild_action(space, &mut rng));
+                step_by(&mut *env, &wild_action(&spec, &mut rng));
             }
             copy.restore(&env.snapshot()).unwrap_or_else(|e| panic!("{name}: {e}"));
             for i in seed..24 {
-                let action = wild_action(space, &mut rng);
+                let action = wild_action(&spec, &mut rng);
                 let (a, b) = (step_by(&mut *env, &action), step_by(&mut *copy, &action));
                 assert!(same(&a, &b), "{name}, seed {seed}, step {i}");
                 assert_eq!(env.snapshot(), copy.snapshot(), "{name}, seed {seed}, step {i}");
@@ -92,12 +96,12 @@ fn a_snapshot_in_mid_episode_continues_bit_for_bit() {
 #[test]
 fn a_seed_and_actions_decide_every_bit() {
     for ((name, mut env), (_, mut other)) in variants().into_iter().zip(variants()) {
-        let space = env.spec().action;
+        let spec = env.spec().clone();
         let run = |env: &mut dyn Env, seed: u64| {
             let mut rng = ChaCha8Rng::seed_from_u64(4);
             let mut trace = bits(&reset(env, seed));
             for _ in 0..20 {
-                let step = step_by(env, &wild_action(space, &mut rng));
+                let step = step_by(env, &wild_action(&spec, &mut rng));
                 trace.extend(bits(&step.obs).into_iter().chain(bits(&step.costs)));
                 trace.push(step.outcome.reward.to_bits());
             }
@@ -113,7 +117,7 @@ fn a_seed_and_actions_decide_every_bit() {
 fn an_action_that_is_no_number_ends_the_episode_of_every_task() {
     for (name, mut env) in variants() {
         reset(&mut *env, 3);
-        let action = vec![f32::NAN; env.spec().action.width()];
+        let action = vec![f32::NAN; env.spec().action_width()];
         let last = step_by(&mut *env, &action);
         assert!(last.outcome.terminated && !last.outcome.truncated, "{name}");
         assert!(last.outcome.reward.is_nan() && last.obs.iter().any(|v| v.is_nan()), "{name}");

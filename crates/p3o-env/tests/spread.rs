@@ -1,7 +1,7 @@
 //! SimpleSpread moves as both originals do, and meets the paper's statistics.
 
 use p3o_env::physics::particles::Particles;
-use p3o_env::{ActionSpace, Env, Joint, MultiAgentEnv, SimpleSpread, SpreadReward, SpreadSemantics};
+use p3o_env::{ActionSpace, Env, Joint, MultiAgentEnv, SimpleSpread, SpreadReward, SpreadSemantics, Team, tasks};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
@@ -92,6 +92,42 @@ fn the_joint_choice_decides_for_every_agent() {
             assert_eq!((bits(&result.obs), result.outcome), (bits(&obs), outcome));
             assert_eq!(result.costs, cost);
         }
+    }
+}
+
+#[test]
+fn a_team_has_one_choice_per_agent_and_the_same_world() {
+    for agents in [2, 3, 8] {
+        let mut team = Team::new(SimpleSpread::new(agents, SpreadSemantics::OpenAi));
+        let mut world = SimpleSpread::new(agents, SpreadSemantics::OpenAi);
+        let spec = team.spec().clone();
+        assert_eq!((spec.agents, spec.obs_dim, spec.action_width()), (agents, 6 * agents * agents, agents));
+        assert_eq!(spec.action, ActionSpace::Discrete { n: 5 });
+        let (mut obs, mut cost) = (vec![0.0; spec.obs_dim], [0.0]);
+        world.reset(5, &mut obs);
+        assert_eq!(bits(&reset(&mut team, 5)), bits(&obs));
+        for i in 0..25 {
+            let actions: Vec<f32> = (0..agents).map(|agent| ((i + 2 * agent) % 5) as f32).collect();
+            let outcome = world.step(&actions, &mut obs, &mut cost);
+            let result = step_by(&mut team, &actions);
+            assert_eq!((bits(&result.obs), result.outcome), (bits(&obs), outcome));
+            assert_eq!(result.costs, cost);
+        }
+    }
+}
+
+#[test]
+fn side_by_side_every_agent_sees_its_own_landmark_first() {
+    let mut plain = Team::new(SimpleSpread::default());
+    let mut team = tasks::make_team("SimpleSpread", &Default::default()).expect("it has several agents");
+    let (theirs, ours) = (reset(&mut plain, 7), reset(&mut *team, 7));
+    // Of 18 numbers the pairs 2, 3, 4 are landmarks 0, 1, 2, and 5 and 6 the two other agents.
+    for (agent, order) in
+        [[0, 1, 2, 3, 4, 5, 6, 7, 8], [0, 1, 3, 4, 2, 6, 5, 7, 8], [0, 1, 4, 2, 3, 5, 6, 7, 8]].iter().enumerate()
+    {
+        let (seen, original) = (&ours[18 * agent..][..18], &theirs[18 * agent..][..18]);
+        let expected: Vec<f32> = order.iter().flat_map(|&pair| [original[2 * pair], original[2 * pair + 1]]).collect();
+        assert_eq!(bits(seen), bits(&expected), "agent {agent}");
     }
 }
 

@@ -58,3 +58,22 @@ fn mistakes_name_the_alternatives() {
         assert!(matches!(complaint("Navigation", &[("goal_bonus", value)]), TaskError::OutOfRange { .. }));
     }
 }
+
+#[test]
+fn only_worlds_of_several_agents_have_a_team() {
+    for task in TASKS {
+        match tasks::make_team(task.name, &BTreeMap::new()) {
+            Ok(team) => assert!(task.has_team() && team.spec().agents > 1),
+            Err(error) => {
+                let line = error.to_string();
+                assert!(
+                    line.starts_with(task.name) && line.ends_with("the tasks of several agents are SimpleSpread"),
+                    "{line}"
+                );
+            }
+        }
+        assert_eq!(tasks::make(task.name, &BTreeMap::new()).expect("a listed task").spec().agents, 1);
+    }
+    let wrong = tasks::make_team("SimpleSpread", &options(&[("agents", 9.0)])).err().expect("a mistake");
+    assert!(matches!(wrong, TaskError::OutOfRange { .. }));
+}

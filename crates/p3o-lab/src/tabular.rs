@@ -41,6 +41,7 @@ impl TabularEnv {
             name: format!("Tabular{}", cmdp.name),
             obs_dim: cmdp.states,
             action: ActionSpace::Discrete { n: cmdp.actions },
+            agents: 1,
             costs: costs.map(|(i, &limit)| CostSpec { name: format!("cost{}", i + 1), limit }).collect(),
             // An episode reaches this with probability e^-30: every limit is the clock's.
             horizon: (30.0 / (1.0 - cmdp.gamma)).ceil() as usize,

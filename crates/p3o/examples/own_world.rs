@@ -25,6 +25,7 @@ impl Motor {
             name: "Motor".into(),
             obs_dim: 2,
             action: ActionSpace::Continuous { dim: 1 },
+            agents: 1,
             costs: vec![CostSpec { name: "too_hot".into(), limit: 5.0 }],
             horizon: 100,
         };

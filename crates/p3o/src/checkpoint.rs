@@ -1,7 +1,7 @@
 //! A learner as one safetensors file, and back, bit for bit.
 //!
 //! Networks and optimisers are named tensors that other tools can read (`actor.0.weight` is row-major
-//! `[input, output]`); the environments, random streams, counters and normaliser are byte tensors. The metadata says what
+//! `[input, output]`; `agent.2.actor.0.weight` where every agent has its own); the environments, random streams, counters and normaliser are byte tensors. The metadata says what
 //! the file is and carries a checksum over all of it. Nothing in it depends on time, threads or place.
 
 use crate::config::Config;
@@ -114,26 +114,30 @@ pub fn save(learner: &Learner, path: &Path) -> Result<(), Error> {
 
 fn to_bytes(learner: &Learner) -> Vec<u8> {
     let mut store = Store::default();
-    let policy = &learner.policy;
-    store.net("actor", &policy.net, &policy.adam);
-    let (m, v, steps) = policy.adam_log_std.state();
-    for (name, values) in
-        [("actor.log_std", &policy.log_std[..]), ("actor.adam_m.log_std", m), ("actor.adam_v.log_std", v)]
-    {
-        store.floats(name.to_string(), vec![values.len()], values);
-    }
-    store.value("actor.log_std.adam_steps", &steps);
-    for (name, critic) in critic_names(learner).iter().zip(&learner.critics) {
-        store.net(name, &critic.net, &critic.adam);
-        store.value(&format!("{name}.scale"), &critic.scale);
+    let (names, prefixes) = (critic_names(learner), prefixes(learner));
+    for (group, prefix) in learner.groups.iter().zip(&prefixes) {
+        let at = |name: &str| format!("{prefix}{name}");
+        let policy = &group.actor.policy;
+        store.net(&at("actor"), &policy.net, &policy.adam);
+        let (m, v, steps) = policy.adam_log_std.state();
+        for (name, values) in
+            [("actor.log_std", &policy.log_std[..]), ("actor.adam_m.log_std", m), ("actor.adam_v.log_std", v)]
+        {
+            store.floats(at(name), vec![values.len()], values);
+        }
+        store.value(&at("actor.log_std.adam_steps"), &steps);
+        for (name, critic) in names.iter().map(|name| at(name)).zip(&group.critics) {
+            store.net(&name, &critic.net, &critic.adam);
+            store.value(&format!("{name}.scale"), &critic.scale);
+        }
+        store.value(&at("shuffles"), &group.shuffles);
+        store.value(&at("normalizer"), &group.actor.normalizer);
+        if !group.multipliers.is_empty() {
+            store.value(&at("multipliers"), &group.multipliers);
+        }
     }
     store.bytes("envs", learner.collector.snapshot());
-    store.value("shuffles", &learner.shuffles);
-    store.value("normalizer", &learner.normalizer);
     store.value("progress", &learner.progress);
-    if !learner.multipliers.is_empty() {
-        store.value("multipliers", &learner.multipliers);
-    }
     let mut about = describe(learner);
     let parts = store.0.iter().map(|(name, (_, _, bytes))| (name.as_str(), &bytes[..]));
     about.checksum = checksum(&about, parts);
@@ -186,25 +190,35 @@ fn from_bytes(learner: &mut Learner, bytes: &[u8]) -> Result<(), String> {
 }
 
 fn fill(learner: &mut Learner, source: &Source) -> Result<(), String> {
-    let names = critic_names(learner);
-    let policy = &mut learner.policy;
-    source.net("actor", &mut policy.net, &mut policy.adam)?;
-    let n = policy.log_std.len();
-    policy.log_std = source.floats("actor.log_std", n)?;
-    let (m, v) = (source.floats("actor.adam_m.log_std", n)?, source.floats("actor.adam_v.log_std", n)?);
-    policy.adam_log_std.set_state(&m, &v, source.value("actor.log_std.adam_steps")?);
-    for (name, critic) in names.iter().zip(&mut learner.critics) {
-        source.net(name, &mut critic.net, &mut critic.adam)?;
-        critic.scale = source.value(&format!("{name}.scale"))?;
+    let (names, prefixes) = (critic_names(learner), prefixes(learner));
+    for (group, prefix) in learner.groups.iter_mut().zip(&prefixes) {
+        let at = |name: &str| format!("{prefix}{name}");
+        let policy = &mut group.actor.policy;
+        source.net(&at("actor"), &mut policy.net, &mut policy.adam)?;
+        let n = policy.log_std.len();
+        policy.log_std = source.floats(&at("actor.log_std"), n)?;
+        let (m, v) = (source.floats(&at("actor.adam_m.log_std"), n)?, source.floats(&at("actor.adam_v.log_std"), n)?);
+        policy.adam_log_std.set_state(&m, &v, source.value(&at("actor.log_std.adam_steps"))?);
+        for (name, critic) in names.iter().map(|name| at(name)).zip(&mut group.critics) {
+            source.net(&name, &mut critic.net, &mut critic.adam)?;
+            critic.scale = source.value(&format!("{name}.scale"))?;
+        }
+        group.shuffles = source.value(&at("shuffles"))?;
+        group.actor.normalizer = source.value(&at("normalizer"))?;
+        if !group.multipliers.is_empty() {
+            group.multipliers = source.value(&at("multipliers"))?;
+        }
     }
     learner.collector.restore(source.bytes("envs")?).map_err(|e| e.to_string())?;
-    learner.shuffles = source.value("shuffles")?;
-    learner.normalizer = source.value("normalizer")?;
     learner.progress = source.value("progress")?;
-    if !learner.multipliers.is_empty() {
-        learner.multipliers = source.value("multipliers")?;
-    }
     Ok(())
+}
+
+/// What stands before the names of each group's tensors: nothing, or the agent where every one has its own.
+fn prefixes(learner: &Learner) -> Vec<String> {
+    let groups = &learner.groups;
+    let name = |first: usize| if groups.len() == 1 { String::new() } else { format!("agent.{first}.") };
+    groups.iter().map(|group| name(group.actor.agents.start)).collect()
 }
 
 fn critic_names(learner: &Learner) -> Vec<String> {
@@ -214,7 +228,7 @@ fn critic_names(learner: &Learner) -> Vec<String> {
 
 fn describe(learner: &Learner) -> About {
     let Config { algo, rollout, net, .. } = &learner.config;
-    let widths: Vec<String> = learner.policy.net.sizes().iter().map(usize::to_string).collect();
+    let widths: Vec<String> = learner.policy().net.sizes().iter().map(usize::to_string).collect();
     About {
         format: FORMAT,
         task: learner.spec().name.clone(),

@@ -7,6 +7,7 @@ use crate::error::{ConfigError, suggest};
 use p3o_env::EnvSpec;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// The algorithms by name.
 pub const ALGORITHMS: &[(&str, &str)] = &[
@@ -19,14 +20,23 @@ pub const ALGORITHMS: &[(&str, &str)] = &[
     ("trpo-lag", "TRPO with a Lagrange multiplier for each constraint"),
     ("cpo", "Constrained Policy Optimization: second order, one constraint"),
     ("pcpo", "Projection-based CPO: TRPO's step, projected back under the limit; one constraint"),
+    ("map3o", "P3O for several agents: one shared actor on an agent's own observation, critics on all of them"),
+    ("map3o-dec", "P3O for several agents, decentralised: each has its own actor and critics on its own observation"),
+    ("mappo", "PPO for several agents: ignores the costs (MAP3O without constraints)"),
+    ("mappo-lag", "MAPPO with a Lagrange multiplier for each constraint"),
 ];
 
+/// The algorithms for several agents that act each by its own observation.
+pub const MULTI_AGENT: &[&str] = &["map3o", "map3o-dec", "mappo", "mappo-lag"];
+
 /// The algorithms that ignore every limit.
-pub const UNCONSTRAINED: &[&str] = &["ppo", "trpo"];
+pub const UNCONSTRAINED: &[&str] = &["ppo", "trpo", "mappo"];
 /// Those with a multiplier for each constraint.
-pub const WITH_MULTIPLIERS: &[&str] = &["ppo-lag", "focops", "trpo-lag"];
+pub const WITH_MULTIPLIERS: &[&str] = &["ppo-lag", "focops", "trpo-lag", "mappo-lag"];
 /// Those that can keep one limit only.
 pub const ONE_CONSTRAINT: &[&str] = &["cpo", "pcpo"];
+/// Those with P3O's loss, whose passes may be over mini-batches.
+const PENALTY: &[&str] = &["p3o", "ppo", "map3o", "map3o-dec", "mappo"];
 
 /// The presets by name.
 pub const PRESETS: &[(&str, &str)] = &[
@@ -208,6 +218,8 @@ pub struct Rollout {
     pub cost_lambda: f64,
     /// Whether observations are brought to zero mean and unit deviation by running statistics.
     pub normalize_obs: bool,
+    /// Whether the future of an episode that the clock ends still has a value; if not, its end is the end of all sums.
+    pub bootstrap: bool,
 }
 
 /// The networks: an actor and one critic per signal, alike but for their outputs.
@@ -228,13 +240,13 @@ pub struct Net {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Algo {
-    /// p3o, ppo, ppo-lag, focops, ipo, trpo, trpo-lag, cpo or pcpo.
+    /// p3o, ppo, ppo-lag, focops, ipo, trpo, trpo-lag, cpo or pcpo; for several agents map3o, map3o-dec, mappo, mappo-lag.
     pub name: String,
     /// Step size of Adam.
     pub learning_rate: f64,
     /// Passes over the batch at most.
     pub passes: usize,
-    /// Rows of a mini-batch, for p3o and ppo; 0 takes the whole batch at once.
+    /// Rows of a mini-batch, for p3o and ppo and their multi-agent kin; 0 takes the whole batch at once.
     pub minibatch: usize,
     /// Epsilon of the clipped ratio.
     pub clip: f64,
@@ -352,6 +364,7 @@ impl Config {
                 lambda: 0.95,
                 cost_lambda: 0.5,
                 normalize_obs: true,
+                bootstrap: true,
             },
             net: Net { hidden: vec![64, 64], activation: Activation::Tanh, init: Init::Orthogonal, log_std: -0.5 },
             algo: Algo {
@@ -391,12 +404,15 @@ impl Config {
             config.follow_the_paper(spec);
         }
         config.suit_the_algorithm();
+        if MULTI_AGENT.contains(&algo) {
+            config.suit_a_team(spec);
+        }
         Ok(config)
     }
 
     /// Where the other algorithms differ from P3O in both presets.
     fn suit_the_algorithm(&mut self) {
-        if !["p3o", "ppo"].contains(&self.algo.name.as_str()) {
+        if !PENALTY.contains(&self.algo.name.as_str()) {
             // CPO, PCPO and IPO weigh the offset against the surrogate, so the two must be commensurate.
             self.algo.offset = Offset::PerStep;
             self.algo.cost_scale = CostScale::Whole;
@@ -404,6 +420,27 @@ impl Config {
         if self.algo.name == "focops" {
             self.multiplier.learning_rate = 0.01;
             self.multiplier.max = 2.0;
+        }
+    }
+
+    /// Where several agents differ: episodes so short that each is whole in a batch and its end is the end of its sums, and
+    /// few passes, as MAPPO has them.
+    fn suit_a_team(&mut self, spec: &EnvSpec) {
+        let paper = self.preset == "paper";
+        self.rollout.envs = if paper { 40 } else { 128 };
+        self.rollout.batch = self.rollout.envs * spec.horizon;
+        (self.rollout.lambda, self.rollout.cost_lambda) = (0.95, 0.95);
+        self.rollout.normalize_obs = true;
+        self.rollout.bootstrap = false;
+        self.net.hidden = vec![64, 64];
+        self.net.init = Init::Orthogonal;
+        (self.algo.passes, self.critic.passes) = (10, 10);
+        self.algo.entropy = 0.01;
+        self.critic.normalize = true;
+        if paper {
+            self.steps = 5_000_000;
+        } else {
+            self.algo.learning_rate = 7e-4;
         }
     }
 
@@ -418,6 +455,7 @@ impl Config {
             lambda: 0.97,
             cost_lambda: 0.97,
             normalize_obs: false,
+            bootstrap: true,
         };
         self.net.hidden = vec![256, 256];
         self.net.init = Init::Glorot;
@@ -526,12 +564,30 @@ impl Config {
         if self.net.hidden.iter().any(|&n| n == 0 || n > 65_536) {
             return Err(ConfigError::new("net.hidden needs widths between 1 and 65536".to_string()));
         }
-        self.check_algorithm()
+        self.check_algorithm(spec)
     }
 
     /// Whether the algorithm can do what it is asked for.
-    fn check_algorithm(&self) -> Result<(), ConfigError> {
+    fn check_algorithm(&self, spec: &EnvSpec) -> Result<(), ConfigError> {
         let name = self.algo.name.as_str();
+        let agents = spec.agents;
+        match (MULTI_AGENT.contains(&name), agents) {
+            (true, 1) => {
+                return Err(ConfigError::new(format!(
+                    "{name} is for several agents, and {} has one; the tasks of several agents are {}",
+                    spec.name,
+                    p3o_env::tasks::teams().join(", ")
+                )));
+            }
+            (false, 2..) => {
+                return Err(ConfigError::new(format!(
+                    "{name} is for one agent, and {} has {agents}: use {}, or let one joint choice steer them",
+                    spec.name,
+                    MULTI_AGENT.join(", ")
+                )));
+            }
+            _ => {}
+        }
         if ONE_CONSTRAINT.contains(&name) && self.limits.len() > 1 {
             let costs: Vec<&str> = self.limits.keys().map(String::as_str).collect();
             return Err(ConfigError::new(format!(
@@ -541,12 +597,21 @@ impl Config {
                 costs.join(", ")
             )));
         }
-        if self.algo.minibatch > 0 && !["p3o", "ppo"].contains(&name) {
+        if self.algo.minibatch > 0 && !PENALTY.contains(&name) {
             return Err(ConfigError::new(format!(
-                "algo.minibatch must be 0 for {name}, which takes the whole batch at once; p3o and ppo take mini-batches"
+                "algo.minibatch must be 0 for {name}, which takes the whole batch at once; {} take mini-batches",
+                PENALTY.join(", ")
             )));
         }
         Ok(())
+    }
+
+    /// The agents that share an actor and critics: all, or each on its own.
+    pub fn groups(&self, spec: &EnvSpec) -> Vec<Range<usize>> {
+        match self.algo.name.as_str() {
+            "map3o-dec" => (0..spec.agents).map(|agent| agent..agent + 1).collect(),
+            _ => std::iter::once(0..spec.agents).collect(),
+        }
     }
 
     /// Updates that make up the run.

@@ -1,8 +1,7 @@
 //! Episodes of a trained policy, and what can be said about it from them.
 
+use crate::actor::{Actor, agents};
 use crate::learner::Learner;
-use crate::normalize::Normalizer;
-use crate::policy::Policy;
 use crate::record;
 use p3o_env::{Env, Episode, Lane, VecEnv};
 use rayon::prelude::*;
@@ -75,7 +74,7 @@ const LANES: usize = 32;
 /// Plays episodes. Each environment plays its share to the end, so that short episodes are not preferred.
 pub fn evaluate(learner: &Learner, make: &dyn Fn() -> Box<dyn Env>, settings: &Settings) -> Evaluation {
     // Not the learner itself: its environments belong to one thread.
-    let (policy, normalizer) = (learner.policy(), learner.normalizer());
+    let actors = learner.actors();
     let lanes = settings.episodes.min(LANES);
     let mut envs = VecEnv::new(make, lanes, settings.seed);
     let played: Vec<Vec<Episode>> = envs
@@ -84,28 +83,31 @@ pub fn evaluate(learner: &Learner, make: &dyn Fn() -> Box<dyn Env>, settings: &S
         .enumerate()
         .map(|(i, lane)| {
             let share = settings.episodes / lanes + usize::from(i < settings.episodes % lanes);
-            play(policy, normalizer, lane, share, settings.deterministic)
+            play(&actors, lane, share, settings.deterministic)
         })
         .collect();
     let episodes: Vec<Episode> = played.into_iter().flatten().collect();
     describe(learner, &episodes, settings)
 }
 
-fn play(policy: &Policy, normalizer: &Normalizer, lane: &mut Lane, share: usize, deterministic: bool) -> Vec<Episode> {
-    let mut work = policy.net.workspace();
+fn play(actors: &[&Actor], lane: &mut Lane, share: usize, deterministic: bool) -> Vec<Episode> {
+    let (policy, normalizer) = (&actors[0].policy, &actors[0].normalizer);
+    let (mut work, width) = (policy.net.workspace(), policy.action_width());
     let mut obs = vec![0.0; normalizer.dim()];
     let mut outputs = vec![0.0; policy.net.outputs()];
-    let mut action = vec![0.0; policy.action_width()];
+    let mut actions = vec![0.0; agents(actors).count() * width];
     let mut episodes = Vec::with_capacity(share);
     while episodes.len() < share {
-        normalizer.apply(lane.obs(), &mut obs);
-        policy.outputs(&mut work, &obs, &mut outputs);
-        if deterministic {
-            policy.act_greedily(&outputs, &mut action);
-        } else {
-            policy.act(&outputs, &mut action, lane.rng());
+        for ((agent, actor), action) in agents(actors).zip(actions.chunks_exact_mut(width)) {
+            actor.see(agent, lane.obs(), &mut obs);
+            actor.policy.outputs(&mut work, &obs, &mut outputs);
+            if deterministic {
+                actor.policy.act_greedily(&outputs, action);
+            } else {
+                actor.policy.act(&outputs, action, lane.rng());
+            }
         }
-        if lane.step(&action).ended() {
+        if lane.step(&actions).ended() {
             episodes.push(lane.finished().clone());
         }
     }

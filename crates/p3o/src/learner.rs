@@ -1,17 +1,15 @@
 //! The loop's body: collect, advantages, update. Everything that a run's next number depends on lives here.
 
-use crate::advantage::{Signal, gae, moments, rescale};
-use crate::algo::multiplier::Multiplier;
-use crate::algo::violation::{self, EpisodeCost};
-use crate::algo::{self, Memory, Passes, PolicyBatch};
-use crate::config::{Config, CostEstimate, RewardScale, Target, UNCONSTRAINED, WITH_MULTIPLIERS};
-use crate::critic::{Critic, CriticMemory};
+use crate::actor::Actor;
+use crate::algo::violation::EpisodeCost;
+use crate::algo::{Passes, mean_rows};
+use crate::config::{Config, CostEstimate, UNCONSTRAINED};
 use crate::error::Error;
+use crate::group::{Group, GroupReport};
 use crate::normalize::Normalizer;
-use crate::policy::{Behaviour, Policy};
-use crate::rollout::{Collector, LaneSteps};
+use crate::policy::Policy;
+use crate::rollout::Collector;
 use p3o_env::{Env, EnvSpec};
-use p3o_nn::Tiles;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::time::Instant;
@@ -20,7 +18,7 @@ use std::time::Instant;
 const INIT_STREAM: u64 = u64::MAX;
 const SHUFFLE_STREAM: u64 = u64::MAX - 1;
 
-/// A policy, its critics and its environments in the middle of training.
+/// Policies, their critics and their environments in the middle of training.
 pub struct Learner {
     /// All settings.
     pub config: Config,
@@ -29,16 +27,10 @@ pub struct Learner {
     constraints: Vec<usize>,
     /// Limits of all costs; infinite where there is none.
     limits: Vec<f64>,
-    pub(crate) policy: Policy,
-    /// Of the reward, then of every constraint.
-    pub(crate) critics: Vec<Critic>,
-    pub(crate) normalizer: Normalizer,
+    /// One, or one per agent.
+    pub(crate) groups: Vec<Group>,
     pub(crate) collector: Collector,
-    pub(crate) shuffles: Vec<ChaCha8Rng>,
     pub(crate) progress: Progress,
-    /// One per constraint, for algorithms that have them.
-    pub(crate) multipliers: Vec<Multiplier>,
-    scratch: Scratch,
 }
 
 /// Counters and estimates that outlive an update.
@@ -70,7 +62,7 @@ impl Progress {
     }
 }
 
-/// What one update saw and did.
+/// What one update saw and did. Where every agent has its own policy and critics, their figures are means over the agents.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
     /// Updates done, this one included.
@@ -105,81 +97,30 @@ pub struct Report {
     pub update_ms: f64,
 }
 
-/// Memory that is kept from update to update.
-struct Scratch {
-    memory: Memory,
-    critic_memory: Vec<CriticMemory>,
-    x: Tiles<f32>,
-    open_x: Tiles<f32>,
-    rows: Vec<f32>,
-    open_rows: Vec<f32>,
-    outputs: Vec<f32>,
-    actions: Vec<f32>,
-    log_probs: Vec<f32>,
-    values: Vec<f32>,
-    open_values: Vec<f32>,
-    next_values: Vec<f32>,
-    /// Of the reward, then of every constraint.
-    targets: Vec<Vec<f32>>,
-    adv_r: Vec<f32>,
-    adv_c: Vec<Vec<f32>>,
-}
-
 impl Learner {
     /// A fresh learner for a checked configuration.
     pub fn new(config: Config, make: &dyn Fn() -> Box<dyn Env>) -> Result<Self, Error> {
         let spec = make().spec().clone();
         config.check(&spec)?;
         let r = &config.rollout;
-        let collector = Collector::new(make, r.envs, r.batch / r.envs, config.seed, r.cost_gamma);
+        let mut collector = Collector::new(make, r.envs, r.batch / r.envs, config.seed, r.cost_gamma);
+        collector.bootstrap = r.bootstrap;
         let limit = |name: &str| config.limits.get(name).copied().unwrap_or(f64::INFINITY);
         let limits: Vec<f64> = spec.costs.iter().map(|c| limit(&c.name)).collect();
         let constraints: Vec<usize> = match config.algo.name.as_str() {
             name if UNCONSTRAINED.contains(&name) => Vec::new(),
             _ => (0..limits.len()).filter(|&i| limits[i].is_finite()).collect(),
         };
-        let mut rng = stream(config.seed, INIT_STREAM);
-        let policy = Policy::new(&config.net, spec.obs_dim, spec.action, config.algo.learning_rate, &mut rng);
-        let critics: Vec<Critic> = (0..=constraints.len())
-            .map(|_| Critic::new(&config.net, spec.obs_dim, config.critic.learning_rate, &mut rng))
-            .collect();
         let m = constraints.len();
-        let chunks = 16;
-        let scratch = Scratch {
-            memory: Memory::new(&policy, chunks, m),
-            critic_memory: critics.iter().map(|c| c.memory(chunks)).collect(),
-            x: Tiles::new(spec.obs_dim),
-            open_x: Tiles::new(spec.obs_dim),
-            rows: Vec::new(),
-            open_rows: Vec::new(),
-            outputs: Vec::new(),
-            actions: Vec::new(),
-            log_probs: Vec::new(),
-            values: Vec::new(),
-            open_values: Vec::new(),
-            next_values: Vec::new(),
-            targets: vec![Vec::new(); 1 + m],
-            adv_r: Vec::new(),
-            adv_c: vec![Vec::new(); m],
-        };
+        let mut rng = stream(config.seed, INIT_STREAM);
+        let groups = config.groups(&spec).into_iter().enumerate().map(|(g, agents)| {
+            let shuffles = (0..2 + m).map(|i| stream(config.seed, SHUFFLE_STREAM - (g * (2 + m) + i) as u64));
+            Group::new(&config, &spec, agents, m, shuffles.collect(), &mut rng)
+        });
+        let groups = groups.collect();
         let progress =
             Progress { costs: vec![0.0; limits.len()], discounted: vec![0.0; limits.len()], ..Progress::default() };
-        let multiplied = WITH_MULTIPLIERS.contains(&config.algo.name.as_str());
-        let multipliers = if multiplied { vec![Multiplier::new(config.multiplier.init); m] } else { Vec::new() };
-        Ok(Learner {
-            normalizer: Normalizer::new(spec.obs_dim, r.normalize_obs),
-            shuffles: (0..2 + m as u64).map(|i| stream(config.seed, SHUFFLE_STREAM - i)).collect(),
-            config,
-            spec,
-            constraints,
-            limits,
-            policy,
-            critics,
-            collector,
-            progress,
-            multipliers,
-            scratch,
-        })
+        Ok(Learner { config, spec, constraints, limits, groups, collector, progress })
     }
 
     /// The world's description.
@@ -197,14 +138,19 @@ impl Learner {
         &self.constraints
     }
 
-    /// The policy.
-    pub fn policy(&self) -> &Policy {
-        &self.policy
+    /// What acts, in the order of the agents: one actor, or one per agent.
+    pub fn actors(&self) -> Vec<&Actor> {
+        self.groups.iter().map(|group| &group.actor).collect()
     }
 
-    /// The observations' normaliser.
+    /// The policy; of several, the first agent's.
+    pub fn policy(&self) -> &Policy {
+        &self.groups[0].actor.policy
+    }
+
+    /// Its observations' normaliser.
     pub fn normalizer(&self) -> &Normalizer {
-        &self.normalizer
+        &self.groups[0].actor.normalizer
     }
 
     /// Updates and steps done.
@@ -215,21 +161,19 @@ impl Learner {
     /// One update: collect, advantages, policy, critics (Algorithm 1, one round).
     pub fn update(&mut self) -> Result<Report, Error> {
         let start = Instant::now();
-        self.collector.collect(&self.policy, &self.normalizer);
+        let actors: Vec<&Actor> = self.groups.iter().map(|group| &group.actor).collect();
+        self.collector.collect(&actors);
         self.check_observations()?;
         let rollout_ms = start.elapsed().as_secs_f64() * 1e3;
         let start = Instant::now();
-        self.scratch.gather(&self.collector.lanes);
         let mut report = self.tally();
-        self.estimate_advantages(&mut report);
-        self.improve(&mut report);
+        let costs = self.estimate_costs(&report);
+        let Learner { groups, collector, config, constraints, .. } = self;
+        let parts: Vec<GroupReport> =
+            groups.iter_mut().map(|group| group.update(collector, config, constraints, &costs)).collect();
+        report.excess = costs.iter().map(EpisodeCost::excess).collect();
+        report.take(&parts);
         self.check_numbers(&report)?;
-        for lane in &self.collector.lanes {
-            lane.raw.chunks_exact(self.spec.obs_dim).for_each(|obs| self.normalizer.see(obs));
-        }
-        if self.normalizer.is_on() {
-            self.normalizer.refresh();
-        }
         (report.rollout_ms, report.update_ms) = (rollout_ms, start.elapsed().as_secs_f64() * 1e3);
         Ok(report)
     }
@@ -278,93 +222,22 @@ impl Learner {
         report
     }
 
-    /// Advantages and targets of every signal, standardised, and the constraints' offsets.
-    fn estimate_advantages(&mut self, report: &mut Report) {
-        let Learner { scratch: s, collector, critics, config, progress, constraints, .. } = self;
-        let r = &config.rollout;
-        let cost_gamma = r.cost_gamma;
-        let horizon = collector.horizon;
-        for (i, critic) in critics.iter().enumerate() {
-            critic.evaluate(&mut s.critic_memory[i], &s.x, &mut s.values);
-            critic.evaluate(&mut s.critic_memory[i], &s.open_x, &mut s.open_values);
-            let given = if i == 0 { 0 } else { 1 + constraints[i - 1] };
-            let advantages = if i == 0 { &mut s.adv_r } else { &mut s.adv_c[i - 1] };
-            let (gamma, lambda) = if i == 0 { (r.gamma, r.lambda) } else { (cost_gamma, r.cost_lambda) };
-            let mut open = s.open_values.iter();
-            for (e, lane) in collector.lanes.iter().enumerate() {
-                let range = e * horizon..(e + 1) * horizon;
-                lane.next_values(&s.values[range.clone()], &mut open, &mut s.next_values);
-                let signal = Signal {
-                    given: &lane.given[given],
-                    values: &s.values[range.clone()],
-                    next_values: &s.next_values,
-                    cuts: &lane.cuts,
-                };
-                gae(&signal, gamma, lambda, &mut advantages[range.clone()], &mut s.targets[i][range]);
-            }
-            if config.critic.target == Target::Lambda {
-                let estimates = s.values.iter().zip(&*advantages).map(|(v, a)| v + a);
-                s.targets[i].iter_mut().zip(estimates).for_each(|(target, estimate)| *target = estimate);
-            }
-            report.explained.push(explained_variance(&s.values, &s.targets[i]));
-        }
-        if config.algo.reward_scale == RewardScale::Standard {
-            let (mean, deviation) = moments(&s.adv_r);
-            rescale(&mut s.adv_r, mean, deviation.max(1e-8));
-        }
+    /// What is known of every constraint's cost and limit.
+    fn estimate_costs(&mut self, report: &Report) -> Vec<EpisodeCost> {
+        let Learner { config, progress, constraints, limits, .. } = self;
+        let cost_gamma = config.rollout.cost_gamma;
         let length = if progress.length > 0.0 { progress.length } else { self.spec.horizon as f64 };
         let discounted_length = (1.0 - libm::pow(cost_gamma, length)) / (1.0 - cost_gamma);
-        for (i, &cost) in constraints.iter().enumerate() {
+        let estimate = |(i, &cost): (usize, &usize)| {
             let per_step = report.costs_per_step[cost];
             let (episode, discounted) = match config.algo.cost_estimate {
                 CostEstimate::Steps => (per_step * length, per_step * discounted_length),
                 CostEstimate::Episodes => (progress.costs[cost], progress.discounted[cost]),
             };
             let (episode, discounted) = progress.remember(i, config.algo.cost_memory, (episode, discounted));
-            let estimate =
-                EpisodeCost { episode, discounted, length, limit: self.limits[cost] * (1.0 - config.algo.margin) };
-            let offset = violation::offset(config.algo.offset, &estimate, cost_gamma);
-            report.offsets.push(violation::scale(config.algo.cost_scale, &mut s.adv_c[i], offset));
-            report.excess.push(estimate.episode - estimate.limit);
-        }
-    }
-
-    /// The policy's passes and the critics' fits.
-    fn improve(&mut self, report: &mut Report) {
-        let Learner { scratch: s, policy, critics, config, shuffles, multipliers, .. } = self;
-        report.entropy = policy.entropy(&s.outputs);
-        // Settings may be changed between updates, as a schedule does.
-        policy.adam.learning_rate = config.algo.learning_rate;
-        policy.adam_log_std.learning_rate = config.algo.learning_rate;
-        critics.iter_mut().for_each(|critic| critic.adam.learning_rate = config.critic.learning_rate);
-        let old_log_std = policy.log_std.clone();
-        policy.normalize_outputs(&mut s.outputs);
-        let batch = PolicyBatch {
-            x: &s.x,
-            rows: &s.rows,
-            old: Behaviour { outputs: &s.outputs, log_std: &old_log_std, actions: &s.actions, log_probs: &s.log_probs },
-            adv_r: &s.adv_r,
-            adv_c: &s.adv_c,
-            offsets: &report.offsets,
-            excess: &report.excess,
+            EpisodeCost { episode, discounted, length, limit: limits[cost] * (1.0 - config.algo.margin) }
         };
-        let (policy_rng, critic_rngs) = shuffles.split_at_mut(1);
-        let memory = &mut s.memory;
-        let mut act = || algo::update(policy, &batch, config, multipliers, memory, &mut policy_rng[0]);
-        let parts = critics.iter_mut().zip(&mut s.critic_memory).zip(&s.targets).zip(critic_rngs);
-        let fit = || -> Vec<f64> {
-            parts
-                .map(|(((critic, memory), targets), rng)| {
-                    critic.fit(memory, &config.critic, &s.x, &s.rows, targets, rng)
-                })
-                .collect()
-        };
-        // Mini-batches are too small to share out; actor and critics then have a thread each.
-        (report.passes, report.critic_losses) = if config.algo.minibatch > 0 || config.critic.minibatch > 0 {
-            rayon::join(act, fit)
-        } else {
-            (act(), fit())
-        };
+        constraints.iter().enumerate().map(estimate).collect()
     }
 
     fn check_observations(&self) -> Result<(), Error> {
@@ -400,43 +273,22 @@ impl Learner {
         if let Some(i) = report.critic_losses.iter().position(|l| !l.is_finite()) {
             return Err(broken(format!("the loss of critic {i} is not finite")));
         }
-        if !self.policy.is_finite() || !self.critics.iter().all(Critic::is_finite) {
+        if !self.groups.iter().all(Group::is_finite) {
             return Err(broken("a network has a parameter that is not finite".to_string()));
         }
         Ok(())
     }
 }
 
-impl LaneSteps {
-    /// V(s_{t+1}) along the batch: the next row's value, zero after a termination, or the next of the bootstraps.
-    fn next_values<'a>(&self, values: &[f32], open: &mut impl Iterator<Item = &'a f32>, next: &mut Vec<f32>) {
-        next.clear();
-        next.extend(values[1..].iter().chain([&0.0]).zip(&self.cuts).map(|(&v, &cut)| if cut { 0.0 } else { v }));
-        for (&t, &value) in self.open_ends.iter().zip(open) {
-            next[t as usize] = value;
-        }
-    }
-}
-
-impl Scratch {
-    /// Puts the lanes' steps one after the other.
-    fn gather(&mut self, lanes: &[LaneSteps]) {
-        let flat = |to: &mut Vec<f32>, part: fn(&LaneSteps) -> &Vec<f32>| {
-            to.clear();
-            lanes.iter().for_each(|l| to.extend_from_slice(part(l)));
-        };
-        flat(&mut self.rows, |l| &l.obs);
-        flat(&mut self.open_rows, |l| &l.open_obs);
-        flat(&mut self.outputs, |l| &l.outputs);
-        flat(&mut self.actions, |l| &l.actions);
-        flat(&mut self.log_probs, |l| &l.log_probs);
-        self.x.fill(&self.rows);
-        self.open_x.fill(&self.open_rows);
-        let n = self.x.rows();
-        self.open_values.resize(self.open_x.rows(), 0.0);
-        for v in [&mut self.values, &mut self.adv_r].into_iter().chain(&mut self.targets).chain(&mut self.adv_c) {
-            v.resize(n, 0.0);
-        }
+impl Report {
+    /// Takes in the means of what the groups saw and did.
+    fn take(&mut self, parts: &[GroupReport]) {
+        let means = |figures: fn(&GroupReport) -> &Vec<f64>| mean_rows(parts.iter().map(figures));
+        self.offsets = means(|part| &part.offsets);
+        self.critic_losses = means(|part| &part.critic_losses);
+        self.explained = means(|part| &part.explained);
+        self.entropy = parts.iter().map(|part| part.entropy).sum::<f64>() / parts.len() as f64;
+        self.passes = Passes::mean(parts.iter().map(|part| &part.passes));
     }
 }
 
@@ -444,18 +296,6 @@ fn stream(seed: u64, stream: u64) -> ChaCha8Rng {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(stream);
     rng
-}
-
-/// 1 - var(target - value) / var(target); zero where the targets do not vary.
-fn explained_variance(values: &[f32], targets: &[f32]) -> f64 {
-    let (_, spread) = moments(targets);
-    if spread < 1e-12 {
-        return 0.0;
-    }
-    let n = values.len() as f64;
-    let errors = || values.iter().zip(targets).map(|(v, t)| f64::from(t - v));
-    let mean = errors().sum::<f64>() / n;
-    1.0 - errors().map(|e| (e - mean).powi(2)).sum::<f64>() / n / (spread * spread)
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Experience: every environment steps on by itself under the policy, and leaves its steps in a buffer of its own.
 
-use crate::normalize::Normalizer;
-use crate::policy::Policy;
+use crate::actor::{Actor, agents};
 use p3o_env::{Env, Lane, RestoreError, VecEnv};
 use p3o_nn::{TILE_ROWS, Workspace};
 use rayon::prelude::*;
@@ -20,13 +19,13 @@ pub struct Ended {
     pub discounted: Vec<f64>,
 }
 
-/// What one environment did during one batch.
+/// What one environment did during one batch. Where there are several agents, a row holds theirs one after another.
 pub struct LaneSteps {
-    /// Observations as the policy saw them, one row per step.
+    /// Observations as the policies saw them, one row per step.
     pub obs: Vec<f32>,
     /// The same before normalisation; empty when there is none.
     pub raw: Vec<f32>,
-    /// The policy's outputs.
+    /// The policies' outputs.
     pub outputs: Vec<f32>,
     /// Actions.
     pub actions: Vec<f32>,
@@ -59,14 +58,24 @@ pub struct Collector {
     envs: VecEnv,
     /// One per environment.
     pub lanes: Vec<LaneSteps>,
-    groups: Vec<Group>,
+    shares: Vec<Share>,
     /// Steps each environment makes per batch.
     pub horizon: usize,
+    /// Whether the future of a truncated episode has a value.
+    pub bootstrap: bool,
     gamma: f64,
 }
 
-/// Scratch of the environments that one thread steps together.
-struct Group {
+/// What a collector's steps have in common.
+#[derive(Clone, Copy)]
+struct Clock {
+    horizon: usize,
+    bootstrap: bool,
+    gamma: f64,
+}
+
+/// Scratch of the environments that one thread steps together: for each agent in turn, a row per environment.
+struct Share {
     work: Workspace<f32>,
     obs: Vec<f32>,
     outputs: Vec<f32>,
@@ -81,21 +90,14 @@ impl Collector {
             envs.stagger();
         }
         let costs = envs.spec().costs.len();
-        let lane = || LaneSteps {
-            obs: Vec::new(),
-            raw: Vec::new(),
-            outputs: Vec::new(),
-            actions: Vec::new(),
-            log_probs: Vec::new(),
-            given: vec![Vec::new(); 1 + costs],
-            cuts: Vec::new(),
-            open_ends: Vec::new(),
-            open_obs: Vec::new(),
-            episodes: Vec::new(),
-            broken: None,
-            running: Running { discount: 1.0, costs: vec![0.0; costs] },
-        };
-        Collector { lanes: (0..count).map(|_| lane()).collect(), groups: Vec::new(), envs, horizon, gamma }
+        Collector {
+            lanes: (0..count).map(|_| LaneSteps::new(costs)).collect(),
+            shares: Vec::new(),
+            envs,
+            horizon,
+            bootstrap: true,
+            gamma,
+        }
     }
 
     /// The environments.
@@ -103,20 +105,21 @@ impl Collector {
         &self.envs
     }
 
-    /// Collects one batch. The environments are shared out over the threads; what each does is independent of that.
-    pub fn collect(&mut self, policy: &Policy, normalizer: &Normalizer) {
+    /// Collects one batch. The environments are shared out over the threads; what each does is independent of that. The
+    /// actors stand in the order of their agents, and their networks are alike.
+    pub fn collect(&mut self, actors: &[&Actor]) {
         let count = self.lanes.len();
         let size = count.div_ceil(rayon::current_num_threads()).min(TILE_ROWS);
-        while self.groups.len() < count.div_ceil(size) {
-            self.groups.push(Group { work: policy.net.workspace(), obs: Vec::new(), outputs: Vec::new() });
+        while self.shares.len() < count.div_ceil(size) {
+            self.shares.push(Share { work: actors[0].policy.net.workspace(), obs: Vec::new(), outputs: Vec::new() });
         }
-        let (horizon, gamma) = (self.horizon, self.gamma);
+        let clock = Clock { horizon: self.horizon, bootstrap: self.bootstrap, gamma: self.gamma };
         self.envs
             .lanes_mut()
             .par_chunks_mut(size)
             .zip(self.lanes.par_chunks_mut(size))
-            .zip(&mut self.groups)
-            .for_each(|((lanes, steps), group)| group.run(lanes, steps, policy, normalizer, horizon, gamma));
+            .zip(&mut self.shares)
+            .for_each(|((lanes, steps), share)| share.run(lanes, steps, actors, clock));
     }
 
     /// All that the next batch depends on, as bytes.
@@ -140,28 +143,28 @@ impl Collector {
     }
 }
 
-impl Group {
-    fn run(
-        &mut self,
-        lanes: &mut [Lane],
-        steps: &mut [LaneSteps],
-        policy: &Policy,
-        normalizer: &Normalizer,
-        horizon: usize,
-        gamma: f64,
-    ) {
-        let (dim, n) = (normalizer.dim(), policy.net.outputs());
-        self.obs.resize(lanes.len() * dim, 0.0);
-        self.outputs.resize(lanes.len() * n, 0.0);
+impl Share {
+    fn run(&mut self, lanes: &mut [Lane], steps: &mut [LaneSteps], actors: &[&Actor], clock: Clock) {
+        let (dim, n) = (actors[0].normalizer.dim(), actors[0].policy.net.outputs());
+        let (count, rows) = (lanes.len(), lanes.len() * agents(actors).count());
+        self.obs.resize(rows * dim, 0.0);
+        self.outputs.resize(rows * n, 0.0);
         steps.iter_mut().for_each(LaneSteps::clear);
-        for t in 0..horizon {
-            for (lane, row) in lanes.iter().zip(self.obs.chunks_exact_mut(dim)) {
-                normalizer.apply(lane.obs(), row);
+        for t in 0..clock.horizon {
+            let rows = self.obs.chunks_exact_mut(count * dim).zip(self.outputs.chunks_exact_mut(count * n));
+            for ((agent, actor), (obs, outputs)) in agents(actors).zip(rows) {
+                for (lane, row) in lanes.iter().zip(obs.chunks_exact_mut(dim)) {
+                    actor.see(agent, lane.obs(), row);
+                }
+                actor.policy.outputs(&mut self.work, obs, outputs);
             }
-            policy.outputs(&mut self.work, &self.obs, &mut self.outputs);
-            let rows = self.obs.chunks_exact(dim).zip(self.outputs.chunks_exact(n));
-            for ((lane, steps), (obs, outputs)) in lanes.iter_mut().zip(&mut *steps).zip(rows) {
-                steps.advance(lane, policy, normalizer, obs, outputs, gamma, t + 1 == horizon);
+            for (i, (lane, steps)) in lanes.iter_mut().zip(&mut *steps).enumerate() {
+                let at = steps.actions.len();
+                for (agent, actor) in agents(actors) {
+                    let row = agent * count + i;
+                    steps.act(lane, actor, &self.obs[row * dim..][..dim], &self.outputs[row * n..][..n]);
+                }
+                steps.advance(lane, actors, at, clock, t + 1 == clock.horizon);
             }
             if steps.iter().any(|s| s.broken.is_some()) {
                 return;
@@ -171,6 +174,23 @@ impl Group {
 }
 
 impl LaneSteps {
+    pub(crate) fn new(costs: usize) -> Self {
+        LaneSteps {
+            obs: Vec::new(),
+            raw: Vec::new(),
+            outputs: Vec::new(),
+            actions: Vec::new(),
+            log_probs: Vec::new(),
+            given: vec![Vec::new(); 1 + costs],
+            cuts: Vec::new(),
+            open_ends: Vec::new(),
+            open_obs: Vec::new(),
+            episodes: Vec::new(),
+            broken: None,
+            running: Running { discount: 1.0, costs: vec![0.0; costs] },
+        }
+    }
+
     fn clear(&mut self) {
         for v in [&mut self.obs, &mut self.raw, &mut self.outputs, &mut self.actions, &mut self.log_probs] {
             v.clear();
@@ -183,45 +203,56 @@ impl LaneSteps {
         self.broken = None;
     }
 
-    #[allow(clippy::too_many_arguments)] // one step's world, policy and place in the batch
-    fn advance(
-        &mut self,
-        lane: &mut Lane,
-        policy: &Policy,
-        normalizer: &Normalizer,
-        obs: &[f32],
-        outputs: &[f32],
-        gamma: f64,
-        last: bool,
-    ) {
-        let t = self.cuts.len();
-        self.inspect(t, lane.obs());
+    /// Draws one agent's action.
+    fn act(&mut self, lane: &mut Lane, actor: &Actor, obs: &[f32], outputs: &[f32]) {
         self.obs.extend_from_slice(obs);
-        if normalizer.is_on() {
-            self.raw.extend_from_slice(lane.obs());
-        }
         self.outputs.extend_from_slice(outputs);
         let at = self.actions.len();
-        self.actions.resize(at + policy.action_width(), 0.0);
-        self.log_probs.push(policy.act(outputs, &mut self.actions[at..], lane.rng()));
+        self.actions.resize(at + actor.policy.action_width(), 0.0);
+        self.log_probs.push(actor.policy.act(outputs, &mut self.actions[at..], lane.rng()));
+    }
+
+    /// Steps the world by the actions from `at` on.
+    fn advance(&mut self, lane: &mut Lane, actors: &[&Actor], at: usize, clock: Clock, last: bool) {
+        let t = self.cuts.len();
+        self.inspect(t, lane.obs());
+        if actors[0].normalizer.is_on() {
+            self.raw.extend_from_slice(lane.obs());
+        }
         let step = lane.step(&self.actions[at..]);
         self.given[0].push(step.reward);
         for (i, &cost) in lane.costs().iter().enumerate() {
             self.given[1 + i].push(cost);
             self.running.costs[i] += self.running.discount * f64::from(cost);
         }
-        self.running.discount *= gamma;
+        self.running.discount *= clock.gamma;
         if step.ended() {
             self.finish(lane, step.partial);
         }
         self.cuts.push(step.ended() || last);
-        if (step.truncated && !step.terminated) || (last && !step.ended()) {
+        if (clock.bootstrap && step.truncated && !step.terminated) || (last && !step.ended()) {
             self.open_ends.push(t as u32);
-            let from = self.open_obs.len();
-            self.open_obs.resize(from + obs.len(), 0.0);
             let next = if step.ended() { lane.final_obs() } else { lane.obs() };
-            normalizer.apply(next, &mut self.open_obs[from..]);
+            for (agent, actor) in agents(actors) {
+                let from = self.open_obs.len();
+                self.open_obs.resize(from + actor.normalizer.dim(), 0.0);
+                actor.see(agent, next, &mut self.open_obs[from..]);
+            }
             self.inspect(t + 1, next);
+        }
+    }
+
+    /// V(s_{t+1}) along the batch: the next row's value, zero after a termination, or the next of the bootstraps.
+    pub(crate) fn next_values<'a>(
+        &self,
+        values: &[f32],
+        open: &mut impl Iterator<Item = &'a f32>,
+        next: &mut Vec<f32>,
+    ) {
+        next.clear();
+        next.extend(values[1..].iter().chain([&0.0]).zip(&self.cuts).map(|(&v, &cut)| if cut { 0.0 } else { v }));
+        for (&t, &value) in self.open_ends.iter().zip(open) {
+            next[t as usize] = value;
         }
     }
 

@@ -2,11 +2,11 @@
 
 use crate::algo::Passes;
 use crate::checkpoint;
-use crate::config::Config;
+use crate::config::{Config, MULTI_AGENT};
 use crate::error::Error;
 use crate::learner::{Learner, Report};
 use crate::record::{EventWriter, ProgressCsv, RunLock, Table, write_atomic};
-use p3o_env::Env;
+use p3o_env::{Env, TaskError, tasks};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -227,9 +227,15 @@ pub type Maker = dyn Fn(&Config) -> Result<Box<dyn Fn() -> Box<dyn Env>>, Error>
 
 /// The maker for worlds known by name.
 pub fn named_task(config: &Config) -> Result<Box<dyn Fn() -> Box<dyn Env>>, Error> {
-    let (task, options) = (config.task.clone(), config.env.clone());
-    p3o_env::tasks::make(&task, &options)?;
-    Ok(Box::new(move || p3o_env::tasks::make(&task, &options).expect("it was just made once")))
+    let (algo, task, options) = (config.algo.name.clone(), config.task.clone(), config.env.clone());
+    make_for(&algo, &task, &options)?;
+    Ok(Box::new(move || make_for(&algo, &task, &options).expect("it was just made once")))
+}
+
+/// A task as an algorithm sees it: several agents side by side if it is for them, steered by one joint choice if not.
+pub fn make_for(algo: &str, task: &str, options: &BTreeMap<String, f64>) -> Result<Box<dyn Env>, TaskError> {
+    let make = if MULTI_AGENT.contains(&algo) { tasks::make_team } else { tasks::make };
+    make(task, options)
 }
 
 /// A run's settings.

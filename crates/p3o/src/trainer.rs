@@ -85,6 +85,14 @@ plain! {
     Cpo = "cpo",
     /// Projection-based Constrained Policy Optimization, for one constraint.
     Pcpo = "pcpo",
+    /// P3O for several agents (`p3o_env::Team`) with one shared policy and critics that see all.
+    Map3o = "map3o",
+    /// P3O for several agents, each with a policy and critics of its own.
+    Map3oDec = "map3o-dec",
+    /// PPO for several agents, which ignores the costs.
+    Mappo = "mappo",
+    /// PPO for several agents with a Lagrange multiplier for each constraint.
+    MappoLag = "mappo-lag",
 }
 
 /// What training came to.

@@ -1,12 +1,20 @@
 //! A configuration that exists is valid, and one that cannot be is refused in one line.
 
-use crate::util::{one_line, small_task};
-use p3o::config::{ALGORITHMS, Activation, KappaSchedule, ONE_CONSTRAINT, Offset, PRESETS, count};
-use p3o::{Algorithm, Config, Cpo, Focops, Ipo, P3o, Pcpo, Ppo, PpoLag, Trpo, TrpoLag};
+use crate::util::{one_line, small_task, task_of};
+use p3o::config::{ALGORITHMS, Activation, KappaSchedule, MULTI_AGENT, ONE_CONSTRAINT, Offset, PRESETS, count};
+use p3o::run::{make_for, named_task};
+use p3o::{
+    Algorithm, Config, Cpo, Focops, Ipo, Map3o, Map3oDec, Mappo, MappoLag, P3o, Pcpo, Ppo, PpoLag, Trpo, TrpoLag,
+};
 use p3o_env::{EnvSpec, TASKS, tasks};
 
 fn spec(task: &str) -> EnvSpec {
     tasks::make(task, &Default::default()).unwrap().spec().clone()
+}
+
+/// A task as an algorithm sees it.
+fn spec_for(algo: &str, task: &str) -> EnvSpec {
+    make_for(algo, task, &Default::default()).unwrap().spec().clone()
 }
 
 fn point_goal() -> Config {
@@ -33,9 +41,9 @@ fn nonsense(assignment: &str) -> String {
 #[test]
 fn every_preset_of_every_task_is_valid_and_survives_writing_and_reading() {
     for task in TASKS {
-        let spec = spec(task.name);
         for (preset, _) in PRESETS {
-            for (algo, _) in ALGORITHMS {
+            for (algo, _) in ALGORITHMS.iter().filter(|(algo, _)| task.has_team() || !MULTI_AGENT.contains(algo)) {
+                let spec = spec_for(algo, task.name);
                 let config = Config::preset(preset, algo, &spec).unwrap();
                 let checked = config.check(&spec);
                 if spec.costs.len() > 1 && ONE_CONSTRAINT.contains(algo) {
@@ -216,9 +224,9 @@ fn an_algorithm_is_asked_only_for_what_it_can_do() {
         config.check(&navigation).unwrap();
     }
     for (algo, _) in ALGORITHMS {
-        let config = small_task(algo, "PointGoal", &["algo.minibatch=100"]);
-        let checked = config.check(&spec("PointGoal"));
-        if ["p3o", "ppo"].contains(algo) {
+        let config = small_task(algo, task_of(algo), &["algo.minibatch=100"]);
+        let checked = config.check(&spec_for(algo, task_of(algo)));
+        if ["p3o", "ppo", "map3o", "map3o-dec", "mappo"].contains(algo) {
             checked.unwrap();
         } else {
             assert!(one_line(checked.unwrap_err()).contains("algo.minibatch must be 0"), "{algo}");
@@ -227,26 +235,42 @@ fn an_algorithm_is_asked_only_for_what_it_can_do() {
 }
 
 #[test]
+fn an_algorithm_for_several_agents_needs_several() {
+    for algo in MULTI_AGENT {
+        let error = named_task(&Config { task: "PointGoal".into(), ..small_task(algo, "SimpleSpread", &[]) }).err();
+        let line = one_line(error.expect("one agent is not enough"));
+        assert!(line.contains("PointGoal has one agent; the tasks of several agents are SimpleSpread"), "{line}");
+        // A world of one's own is asked too.
+        let one = spec("PointGoal");
+        let line = one_line(Config::preset("quick", algo, &one).unwrap().check(&one).unwrap_err());
+        assert!(line.starts_with(&format!("{algo} is for several agents")) && line.contains("SimpleSpread"), "{line}");
+    }
+    let line = one_line(small_task("p3o", "SimpleSpread", &[]).check(&spec_for("map3o", "SimpleSpread")).unwrap_err());
+    assert!(line.starts_with("p3o is for one agent, and SimpleSpread has 3: use map3o"), "{line}");
+}
+
+#[test]
 fn every_algorithm_has_a_type_for_programs() {
     let (p3o, ppo, ppo_lag, focops) = (P3o::default().name(), Ppo.name(), PpoLag.name(), Focops.name());
     let rest = [Ipo.name(), Trpo.name(), TrpoLag.name(), Cpo.name(), Pcpo.name()];
-    let types = [&[p3o, ppo, ppo_lag, focops][..], &rest].concat();
+    let teams = [Map3o.name(), Map3oDec.name(), Mappo.name(), MappoLag.name()];
+    let types = [&[p3o, ppo, ppo_lag, focops][..], &rest, &teams].concat();
     assert_eq!(types, ALGORITHMS.iter().map(|(name, _)| *name).collect::<Vec<_>>());
 }
 
 #[test]
 fn presets_follow_the_papers_table_of_algorithms() {
-    let spec = spec("PointGoal");
     for (algo, _) in ALGORITHMS {
-        let paper = Config::preset("paper", algo, &spec).unwrap();
+        let paper = Config::preset("paper", algo, &spec_for(algo, task_of(algo))).unwrap();
         let (a, m, o) = (&paper.algo, &paper.multiplier, &paper.second_order);
         assert_eq!((a.learning_rate, a.clip, a.target_kl, a.kl_slack), (3e-4, 0.2, 0.01, 1.0), "{algo}");
         assert_eq!((o.damping, o.backtrack, o.backtracks), (0.1, 0.8, 10), "{algo}");
         let rate = if *algo == "focops" { 0.01 } else { 0.05 };
         assert_eq!((m.init, m.learning_rate, a.temperature, a.barrier), (1.0, rate, 1.5, 20.0), "{algo}");
-        assert_eq!((paper.rollout.lambda, paper.rollout.cost_lambda, a.margin), (0.97, 0.97, 0.0), "{algo}");
+        let lambda = if MULTI_AGENT.contains(algo) { 0.95 } else { 0.97 };
+        assert_eq!((paper.rollout.lambda, paper.rollout.cost_lambda, a.margin), (lambda, lambda, 0.0), "{algo}");
         // The offset and the surrogate beside it are commensurate for all that weigh the one against the other.
-        let literal = ["p3o", "ppo"].contains(algo);
+        let literal = ["p3o", "ppo", "map3o", "map3o-dec", "mappo"].contains(algo);
         assert_eq!(a.offset, if literal { Offset::Paper } else { Offset::PerStep }, "{algo}");
     }
 }

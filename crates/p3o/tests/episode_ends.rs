@@ -23,7 +23,7 @@ fn ring(terminates: bool) -> Script {
 }
 
 /// The values that a linear critic has found for the three states.
-fn learned_values(world: &Script) -> [[f32; 3]; 2] {
+fn learned_values(world: &Script, extra: &str) -> [[f32; 3]; 2] {
     // Batches of 5 steps per environment cut every second episode in the middle.
     let changes = [
         "rollout.envs=2",
@@ -33,6 +33,7 @@ fn learned_values(world: &Script) -> [[f32; 3]; 2] {
         "net.hidden=[]",
         "critic.learning_rate=0.02",
         "critic.passes=20",
+        extra,
     ];
     let mut learner = Learner::new(small("p3o", &world.spec, &changes), &world.maker()).unwrap();
     (0..200).for_each(|_| drop(learner.update().unwrap()));
@@ -52,7 +53,11 @@ fn learned_values(world: &Script) -> [[f32; 3]; 2] {
 }
 
 fn check_values(world: &Script, expected: [f32; 3]) {
-    let [reward, cost] = learned_values(world);
+    check_values_with(world, "rollout.bootstrap=true", expected);
+}
+
+fn check_values_with(world: &Script, setting: &str, expected: [f32; 3]) {
+    let [reward, cost] = learned_values(world, setting);
     for state in 0..3 {
         assert!((reward[state] - expected[state]).abs() < 1e-3, "{reward:?} is not {expected:?}");
         // The cost is twice the reward.
@@ -70,6 +75,12 @@ fn after_a_termination_nothing_follows() {
 fn after_a_truncation_the_future_has_its_value() {
     // The clock changes nothing about the ring: V = 1 + V / 2 = 2 everywhere.
     check_values(&ring(false), [2.0, 2.0, 2.0]);
+}
+
+#[test]
+fn without_bootstrap_the_clocks_end_is_the_end() {
+    // As after a termination; where a batch cuts an episode, the rest of it still counts.
+    check_values_with(&ring(false), "rollout.bootstrap=false", [1.75, 1.5, 1.0]);
 }
 
 #[test]

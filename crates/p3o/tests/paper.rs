@@ -1,6 +1,6 @@
 //! PAPER.md points at what exists, and docs/progress.md explains what is written.
 
-use crate::util::small_task;
+use crate::util::{small_task, task_of};
 use p3o::Run;
 use p3o::config::ALGORITHMS;
 use p3o::record::ProgressCsv;
@@ -50,11 +50,11 @@ fn every_column_of_progress_csv_is_explained() {
     let explained = std::fs::read_to_string(root().join("docs/progress.md")).unwrap();
     for (algo, _) in ALGORITHMS {
         let home = tempfile::tempdir().unwrap();
-        let config = small_task(algo, "PointGoal", &[]);
+        let config = small_task(algo, task_of(algo), &[]);
         Run::start(config.clone(), &*named_task(&config).unwrap(), &home.path().join("run")).unwrap();
         let table = ProgressCsv::read(&home.path().join("run/progress.csv")).unwrap();
         for column in table.columns {
-            let name = column.replace("hazards", "NAME");
+            let name = column.replace("hazards", "NAME").replace("collisions", "NAME");
             assert!(explained.contains(&format!("`{name}`")), "docs/progress.md does not explain {column} of {algo}");
         }
     }

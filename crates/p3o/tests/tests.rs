@@ -17,5 +17,6 @@ mod passes;
 mod problem;
 mod resume;
 mod second_order;
+mod teams;
 mod util;
 mod violation;

@@ -1,8 +1,9 @@
 //! What several promises need: small settings, threads, and a world whose every number is chosen by the test.
 
 use p3o::Config;
-use p3o::config::Net;
-use p3o_env::{ActionSpace, CostSpec, Env, EnvSpec, Outcome, RestoreError, snapshot, tasks};
+use p3o::config::{MULTI_AGENT, Net};
+use p3o::run::make_for;
+use p3o_env::{ActionSpace, CostSpec, Env, EnvSpec, Outcome, RestoreError, snapshot};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::path::Path;
@@ -19,6 +20,7 @@ const SMALL: &[&str] = &[
     "rollout.lambda=0.95",
     "rollout.cost_lambda=0.95",
     "rollout.normalize_obs=false",
+    "rollout.bootstrap=true",
     "net.hidden=[16,16]",
     "net.activation=tanh",
     "net.init=orthogonal",
@@ -73,7 +75,12 @@ pub fn small(algo: &str, spec: &EnvSpec, changes: &[&str]) -> Config {
 
 /// The same for a task by name.
 pub fn small_task(algo: &str, task: &str, changes: &[&str]) -> Config {
-    small(algo, tasks::make(task, &Default::default()).unwrap().spec(), changes)
+    small(algo, make_for(algo, task, &Default::default()).unwrap().spec(), changes)
+}
+
+/// A task that the algorithm can be tried on.
+pub fn task_of(algo: &str) -> &'static str {
+    if MULTI_AGENT.contains(&algo) { "SimpleSpread" } else { "PointGoal" }
 }
 
 pub fn small_net(changes: &[&str]) -> Net {
@@ -153,7 +160,7 @@ impl Script {
         play: impl Fn(usize, &[f32]) -> Given + Send + Sync + 'static,
     ) -> Script {
         let costs = costs.iter().map(|name| CostSpec { name: name.to_string(), limit: 1.0 }).collect();
-        let spec = EnvSpec { name: "Script".into(), obs_dim: first.len(), action, costs, horizon };
+        let spec = EnvSpec { name: "Script".into(), obs_dim: first.len(), action, agents: 1, costs, horizon };
         Script { spec, first, play: Arc::new(play), step: 0 }
     }
 

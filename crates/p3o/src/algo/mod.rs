@@ -28,7 +28,7 @@ pub fn update(
     rng: &mut ChaCha8Rng,
 ) -> Passes {
     match config.algo.name.as_str() {
-        "ppo-lag" => ppo_lag::update(policy, batch, config, multipliers, memory),
+        "ppo-lag" | "mappo-lag" => ppo_lag::update(policy, batch, config, multipliers, memory),
         "focops" => focops::update(policy, batch, config, multipliers, memory),
         "ipo" => ipo::update(policy, batch, &config.algo, memory),
         "cpo" if !batch.adv_c.is_empty() => cpo::update(policy, batch, config, memory),
@@ -123,6 +123,29 @@ impl Passes {
         Passes { loss_c: vec![0.0; constraints], penalized: vec![0.0; constraints], ..Passes::default() }
     }
 
+    /// The means over several actors' passes; those of one are its own.
+    pub fn mean<'a>(all: impl Iterator<Item = &'a Passes> + Clone) -> Passes {
+        let count = all.clone().count() as f64;
+        let of = |figure: fn(&Passes) -> f64| all.clone().map(figure).sum::<f64>() / count;
+        let rows = |figures: fn(&Passes) -> &Vec<f64>| mean_rows(all.clone().map(figures));
+        Passes {
+            steps: of(|p| p.steps as f64).round() as usize,
+            redone: of(|p| p.redone as f64).round() as usize,
+            loss: of(|p| p.loss),
+            loss_r: of(|p| p.loss_r),
+            loss_c: rows(|p| &p.loss_c),
+            kl: of(|p| p.kl),
+            kappa: of(|p| p.kappa),
+            penalized: rows(|p| &p.penalized),
+            gradient_norm: of(|p| p.gradient_norm),
+            multipliers: rows(|p| &p.multipliers),
+            inside: of(|p| p.inside),
+            fraction: of(|p| p.fraction),
+            case: all.clone().next().and_then(|p| p.case),
+            observed: of(|p| p.observed as f64).round() as usize,
+        }
+    }
+
     fn observe(&mut self, sums: &PassSums, loss: f64) {
         (self.loss, self.loss_r, self.kl) = (loss, sums.terms[0], sums.kl);
         let constraints = self.loss_c.len();
@@ -151,7 +174,7 @@ impl Passes {
         let one = |name: &str, value: f64| vec![(name.to_string(), value)];
         let fraction = one("step_fraction", self.fraction);
         match algo {
-            "ppo-lag" => each("multiplier", &self.multipliers),
+            "ppo-lag" | "mappo-lag" => each("multiplier", &self.multipliers),
             "focops" => [each("multiplier", &self.multipliers), one("inside", self.inside)].concat(),
             "ipo" => each("recovering", &self.penalized),
             "trpo-lag" => [each("multiplier", &self.multipliers), fraction].concat(),
@@ -217,6 +240,20 @@ fn measure(policy: &Policy, batch: &PolicyBatch, memory: &mut Memory) {
             *term += f64::from(ratio * adv_c[row]);
         }
     });
+}
+
+/// The mean of some rows of figures, entry by entry.
+pub(crate) fn mean_rows<'a>(rows: impl Iterator<Item = &'a Vec<f64>>) -> Vec<f64> {
+    let (mut sums, mut count) = (Vec::new(), 0.0);
+    for row in rows {
+        if sums.is_empty() {
+            sums.clone_from(row);
+        } else {
+            sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
+        }
+        count += 1.0;
+    }
+    sums.iter().map(|sum| sum / count).collect()
 }
 
 /// Mean of a batch, summed in f64 in order.

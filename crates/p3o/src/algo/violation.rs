@@ -26,6 +26,13 @@ pub struct EpisodeCost {
     pub limit: f64,
 }
 
+impl EpisodeCost {
+    /// How far an episode is over its limit.
+    pub fn excess(&self) -> f64 {
+        self.episode - self.limit
+    }
+}
+
 /// The offset in units of an un-normalised cost advantage.
 pub fn offset(form: Offset, cost: &EpisodeCost, gamma: f64) -> f64 {
     match form {
