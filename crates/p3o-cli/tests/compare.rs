@@ -22,6 +22,14 @@ fn a_table_a_csv_and_a_picture_hold_every_algorithm() {
 }
 
 #[test]
+fn a_team_stands_beside_its_joint_choice() {
+    let home = Home::new();
+    let three = ["--algos", "p3o,map3o,map3o-dec", "--seeds", "1", "--steps", "800", "--out", "c"];
+    let told = home.good(&small_of("compare", "SimpleSpread", &three));
+    assert!(["p3o ", "map3o ", "map3o-dec "].iter().all(|algo| told.contains(algo)), "{told}");
+}
+
+#[test]
 fn its_runs_are_those_of_train_and_are_not_made_twice() {
     let home = Home::new();
     home.good(&small_of("compare", "PointGoal", TWO));

@@ -89,6 +89,19 @@ fn every_task_can_be_drawn() {
 }
 
 #[test]
+fn a_team_is_drawn_like_one_agent() {
+    for algo in ["map3o", "map3o-dec"] {
+        let home = Home::new();
+        home.good(&small("SimpleSpread", &["--algo", algo, "--steps", "400", "--out", "run"]));
+        let told = home.good(&["render", "run", "-o", "agents.gif"]);
+        assert!(told.starts_with("agents.gif: 26 frames in "), "{told}");
+        let found = json(&home.good(&["evaluate", "run", "--episodes", "1", "--json"]));
+        let [ret, cost] = [&found["return"], &found["costs"]["collisions"]].map(|f| f["mean"].as_f64().unwrap());
+        assert!(told.ends_with(&format!("\n  return {ret:.2}  collisions {cost:.2}/0.5\n")), "{told} {ret} {cost}");
+    }
+}
+
+#[test]
 fn what_cannot_be_drawn_is_refused_in_one_line() {
     let home = trained("PointCircle");
     std::fs::create_dir(home.path("full")).unwrap();

@@ -20,6 +20,7 @@ fn unknown_names_are_refused_with_the_nearest_known_one() {
     check(&["train", "PointGoal", "--algo", "pp0"], &["unknown algorithm `pp0`", "did you mean `ppo`?"]);
     check(&["train", "PointGoal", "--preset", "papr"], &["unknown preset `papr`", "did you mean `paper`?"]);
     check(&["train", "Navigation", "--algo", "cpo"], &["cpo can keep one limit only", "use p3o"]);
+    check(&["train", "PointGoal", "--algo", "map3o"], &["PointGoal has one agent", "several agents are SimpleSpread"]);
     check(&["train", "PointGoal", "--set", "algo.kapa=3"], &["`algo.kapa`", "did you mean `algo.kappa`?"]);
     check(&["train", "PointGoal", "--set", "env.levl=1"], &["levl", "did you mean `level`?"]);
     check(&["train", "PointGoal", "--set", "env.level=7"], &["level = 7", "one of 0, 1, 2"]);

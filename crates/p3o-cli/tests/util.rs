@@ -13,6 +13,7 @@ const SMALL: &[&str] = &[
     "rollout.lambda=0.95",
     "rollout.cost_lambda=0.95",
     "rollout.normalize_obs=true",
+    "rollout.bootstrap=true",
     "net.hidden=[16,16]",
     "net.activation=tanh",
     "net.init=orthogonal",

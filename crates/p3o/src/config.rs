@@ -440,7 +440,9 @@ impl Config {
         if paper {
             self.steps = 5_000_000;
         } else {
-            self.algo.learning_rate = 7e-4;
+            (self.algo.passes, self.algo.learning_rate, self.algo.target_kl) = (20, 1e-3, 0.03);
+            // An episode of 25 steps makes this four times the paper's offset.
+            self.algo.offset = Offset::PerStep;
         }
     }
 
