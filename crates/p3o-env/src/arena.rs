@@ -381,3 +381,51 @@ fn distance(a: [f64; 2], b: [f64; 2]) -> f64 {
 fn on_hazard(robot: [f64; 2], hazards: &[[f64; 2]]) -> bool {
     hazards.iter().any(|h| distance(robot, *h) <= HAZARD_RADIUS)
 }
+
+/// Makes a struct around an `arena` a world: whatever a world can be asked, its arena answers.
+macro_rules! world_of_an_arena {
+    ($world:ty) => {
+        impl $crate::Env for $world {
+            fn spec(&self) -> &$crate::EnvSpec {
+                self.arena.spec()
+            }
+
+            fn reset(&mut self, seed: u64, obs: &mut [f32]) {
+                self.arena.reset(seed, obs);
+            }
+
+            fn step(&mut self, action: &[f32], obs: &mut [f32], costs: &mut [f32]) -> $crate::Outcome {
+                self.arena.step(action, obs, costs)
+            }
+
+            fn snapshot(&self) -> Vec<u8> {
+                self.arena.snapshot()
+            }
+
+            fn restore(&mut self, bytes: &[u8]) -> Result<(), $crate::RestoreError> {
+                self.arena.restore(bytes)
+            }
+
+            fn draw(&self, scene: &mut $crate::Scene) {
+                self.arena.draw(scene);
+            }
+        }
+
+        /// State: `robot` (x, y, heading and their rates), `goal` and the obstacles by name. Derived: sensors, lidars,
+        /// contacts.
+        impl $crate::OpenEnv for $world {
+            fn state(&self) -> $crate::Quantities {
+                self.arena.state()
+            }
+
+            fn set_state(&mut self, state: $crate::Quantities) -> Result<(), $crate::StateError> {
+                self.arena.set_state(state)
+            }
+
+            fn derived(&self, action: &[f32]) -> $crate::Quantities {
+                self.arena.derived(action)
+            }
+        }
+    };
+}
+pub(crate) use world_of_an_arena;

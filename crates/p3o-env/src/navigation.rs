@@ -4,9 +4,8 @@
 //! only a policy that has learnt to drive meets them. The paper does not publish its layout; this one reproduces what it
 //! says about both. Observation: 12 sensor numbers as in PointGoal, then lidars of 16 bins for goal, hazards and pillars.
 
-use crate::arena::{Arena, ArenaView, Obstacle, Rules, keepout};
+use crate::arena::{Arena, ArenaView, Obstacle, Rules, keepout, world_of_an_arena};
 use crate::layout::{Layout, Placement, Rect};
-use crate::{Env, EnvSpec, OpenEnv, Outcome, Quantities, RestoreError, Scene, StateError};
 
 const OUTER: f64 = 2.2;
 const INNER: f64 = 1.2;
@@ -67,43 +66,4 @@ impl Navigation {
     }
 }
 
-impl Env for Navigation {
-    fn spec(&self) -> &EnvSpec {
-        self.arena.spec()
-    }
-
-    fn reset(&mut self, seed: u64, obs: &mut [f32]) {
-        self.arena.reset(seed, obs);
-    }
-
-    fn step(&mut self, action: &[f32], obs: &mut [f32], costs: &mut [f32]) -> Outcome {
-        self.arena.step(action, obs, costs)
-    }
-
-    fn snapshot(&self) -> Vec<u8> {
-        self.arena.snapshot()
-    }
-
-    fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
-        self.arena.restore(bytes)
-    }
-
-    fn draw(&self, scene: &mut Scene) {
-        self.arena.draw(scene);
-    }
-}
-
-/// State: `robot` (x, y, heading and their rates), `goal` and the obstacles by name. Derived: sensors, lidars, contacts.
-impl OpenEnv for Navigation {
-    fn state(&self) -> Quantities {
-        self.arena.state()
-    }
-
-    fn set_state(&mut self, state: Quantities) -> Result<(), StateError> {
-        self.arena.set_state(state)
-    }
-
-    fn derived(&self, action: &[f32]) -> Quantities {
-        self.arena.derived(action)
-    }
-}
+world_of_an_arena!(Navigation);

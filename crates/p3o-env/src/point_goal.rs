@@ -9,9 +9,8 @@
 //! Reward: how much the goal came nearer, plus a bonus on reaching it. Observation: accelerometer, velocimeter, gyro,
 //! magnetometer (12 numbers), then lidars of 16 bins for goal, hazards and vases.
 
-use crate::arena::{Arena, ArenaView, Obstacle, Rules, keepout};
+use crate::arena::{Arena, ArenaView, Obstacle, Rules, keepout, world_of_an_arena};
 use crate::layout::{Layout, Placement, Rect};
-use crate::{Env, EnvSpec, OpenEnv, Outcome, Quantities, RestoreError, Scene, StateError};
 
 /// How crowded the arena is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,43 +109,4 @@ impl PointGoal {
     }
 }
 
-impl Env for PointGoal {
-    fn spec(&self) -> &EnvSpec {
-        self.arena.spec()
-    }
-
-    fn reset(&mut self, seed: u64, obs: &mut [f32]) {
-        self.arena.reset(seed, obs);
-    }
-
-    fn step(&mut self, action: &[f32], obs: &mut [f32], costs: &mut [f32]) -> Outcome {
-        self.arena.step(action, obs, costs)
-    }
-
-    fn snapshot(&self) -> Vec<u8> {
-        self.arena.snapshot()
-    }
-
-    fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
-        self.arena.restore(bytes)
-    }
-
-    fn draw(&self, scene: &mut Scene) {
-        self.arena.draw(scene);
-    }
-}
-
-/// State: `robot` (x, y, heading and their rates), `goal` and the obstacles by name. Derived: sensors, lidars, contacts.
-impl OpenEnv for PointGoal {
-    fn state(&self) -> Quantities {
-        self.arena.state()
-    }
-
-    fn set_state(&mut self, state: Quantities) -> Result<(), StateError> {
-        self.arena.set_state(state)
-    }
-
-    fn derived(&self, action: &[f32]) -> Quantities {
-        self.arena.derived(action)
-    }
-}
+world_of_an_arena!(PointGoal);
