@@ -223,7 +223,7 @@ pub fn table(learner: &Learner, cmdp: &Cmdp) -> Vec<f64> {
         obs.fill(0.0);
         obs[s] = 1.0;
         normalizer.apply(&obs, &mut seen);
-        policy.outputs(&mut work, &seen, &mut logits);
+        policy.outputs(&mut work, &seen, &mut [], &mut logits);
         let top = logits.iter().fold(f32::NEG_INFINITY, |a, &b| a.max(b));
         let weights: Vec<f64> = logits.iter().map(|&x| libm::exp(f64::from(x - top))).collect();
         let total: f64 = weights.iter().sum();

@@ -333,39 +333,40 @@ impl<E: Real> Gru<E> {
 
     /// The outputs of a whole batch, row-major, sequence by sequence.
     pub fn evaluate(&self, memory: &mut GruMemory<E>, x: &Sequences<E>, out: &mut [E]) {
-        self.each_group(memory, x, self.outputs(), out, |work, _, out| out.copy_from_slice(&work.output));
-    }
-
-    /// The state before every row of a batch with these parameters, in the layout that [`Sequences::fill`] takes: to cut
-    /// whole episodes into shorter sequences whose first states are not out of date.
-    pub fn states(&self, memory: &mut GruMemory<E>, x: &Sequences<E>, states: &mut [E]) {
-        self.each_group(memory, x, self.units(), states, |work, group, states| {
-            for (row, to) in states.chunks_exact_mut(self.units()).enumerate() {
-                let (s, t) = (row / group.steps, row % group.steps);
-                group.get(&work.entering, t * group.sequences + s, to);
-            }
+        assert_eq!(out.len(), x.rows() * self.outputs());
+        self.prepare(memory, x);
+        out.par_chunks_mut(x.largest().rows() * self.outputs()).enumerate().for_each(|(g, out)| {
+            self.forward_group(memory, x, g, |work| out.copy_from_slice(&work.output));
         });
     }
 
-    /// Every group forward; `take` writes its part of `out`, which has `width` numbers for every row.
-    fn each_group(
-        &self,
-        memory: &mut GruMemory<E>,
-        x: &Sequences<E>,
-        width: usize,
-        out: &mut [E],
-        take: impl Fn(&GruWorkspace<E>, Group, &mut [E]) + Sync,
-    ) {
-        assert_eq!((x.columns(), x.units()), (self.inputs(), self.units()));
-        assert_eq!(out.len(), x.rows() * width);
+    /// The same with the state after every row: to cut long sequences into shorter ones whose first states are not out of
+    /// date, or to go on from.
+    pub fn unroll(&self, memory: &mut GruMemory<E>, x: &Sequences<E>, out: &mut [E], after: &mut [E]) {
+        assert_eq!((out.len(), after.len()), (x.rows() * self.outputs(), x.rows() * self.units()));
         self.prepare(memory, x);
-        out.par_chunks_mut((x.largest().rows() * width).max(1)).enumerate().for_each(|(g, out)| {
-            let (_, tile, states, starts) = x.parts(g);
-            with_own(&memory.works, |work| {
-                self.make_room(work, x.group(g));
-                self.forward(work, x.group(g), tile, states, Some(starts));
-                take(work, x.group(g), out);
+        let rows = x.largest().rows();
+        let parts = out.par_chunks_mut(rows * self.outputs()).zip(after.par_chunks_mut(rows * self.units()));
+        parts.enumerate().for_each(|(g, (out, after))| {
+            self.forward_group(memory, x, g, |work| {
+                out.copy_from_slice(&work.output);
+                let group = x.group(g);
+                for (row, to) in after.chunks_exact_mut(self.units()).enumerate() {
+                    let (s, t) = (row / group.steps, row % group.steps);
+                    group.get(&work.state, t * group.sequences + s, to);
+                }
             });
+        });
+    }
+
+    /// One group forward; `take` reads what it made.
+    fn forward_group(&self, memory: &GruMemory<E>, x: &Sequences<E>, g: usize, take: impl FnOnce(&GruWorkspace<E>)) {
+        assert_eq!((x.columns(), x.units()), (self.inputs(), self.units()));
+        let (_, tile, states, starts) = x.parts(g);
+        with_own(&memory.works, |work| {
+            self.make_room(work, x.group(g));
+            self.forward(work, x.group(g), tile, states, Some(starts));
+            take(work);
         });
     }
 

@@ -89,7 +89,7 @@ fn recurrent_updates() {
     net.init(Init::Glorot, &mut rand_chacha::ChaCha8Rng::seed_from_u64(1));
     let data: Vec<f32> = (0..ROWS * 33).map(|i| (i * 37 % 101) as f32 / 50.0 - 1.0).collect();
     let (states, starts) = (vec![0.1; ROWS * 17], vec![false; ROWS]);
-    let mut before = states.clone();
+    let mut after = states.clone();
     let first: Vec<u32> = (0..20).rev().map(|s| s * 125).collect();
     let (mut x, mut small) = (Sequences::new(33, 17), Sequences::new(33, 17));
     let (mut memory, mut work) = (net.pass_memory(16), net.workspace());
@@ -106,7 +106,7 @@ fn recurrent_updates() {
         net.pass(&mut memory, &small, &mut [0.0; 2], |_, _, y, d| d.copy_from_slice(y));
         net.step(&mut adam, memory.gradient());
         net.evaluate(&mut memory, &x, &mut out);
-        net.states(&mut memory, &x, &mut before);
+        net.unroll(&mut memory, &x, &mut out, &mut after);
         net.infer(&mut work, &data[..33 * 16], &mut carried, &mut out[..32]);
     });
 }

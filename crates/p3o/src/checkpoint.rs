@@ -8,13 +8,13 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::learner::Learner;
 use crate::record::write_atomic;
-use p3o_nn::{Adam, Mlp};
+use p3o_nn::{Adam, Network};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 const KEY: &str = "p3o";
 
 /// What a checkpoint says of itself.
@@ -57,13 +57,14 @@ impl Store {
         self.bytes(name, postcard::to_stdvec(value).expect("plain data can be written to memory"));
     }
 
-    fn net(&mut self, name: &str, net: &Mlp<f32>, adam: &Adam<f32>) {
+    fn net(&mut self, name: &str, net: &Network<f32>, adam: &Adam<f32>) {
         let (m, v, steps) = adam.state();
         for (part, flat) in [("", net.params()), (".adam_m", m), (".adam_v", v)] {
             for l in 0..net.depth() {
-                let (weights, bias) = net.unpack(flat, l);
-                self.floats(format!("{name}{part}.{l}.weight"), vec![net.sizes()[l], net.sizes()[l + 1]], &weights);
-                self.floats(format!("{name}{part}.{l}.bias"), vec![bias.len()], &bias);
+                let ((weights, bias), (rows, columns)) = (net.unpack(flat, l), net.shape(l));
+                let layer = format!("{name}{part}.{}", net.name(l));
+                self.floats(format!("{layer}.weight"), vec![rows, columns], &weights);
+                self.floats(format!("{layer}.bias"), vec![bias.len()], &bias);
             }
         }
         self.value(&format!("{name}.adam_steps"), &steps);
@@ -91,13 +92,14 @@ impl Source<'_> {
         Ok(numbers.map(|b| f32::from_le_bytes(*b)).collect())
     }
 
-    fn net(&self, name: &str, net: &mut Mlp<f32>, adam: &mut Adam<f32>) -> Result<(), String> {
+    fn net(&self, name: &str, net: &mut Network<f32>, adam: &mut Adam<f32>) -> Result<(), String> {
         let mut flats = [vec![0.0; net.params().len()], vec![0.0; net.params().len()], vec![0.0; net.params().len()]];
         for (part, flat) in ["", ".adam_m", ".adam_v"].iter().zip(&mut flats) {
             for l in 0..net.depth() {
-                let (inputs, outputs) = (net.sizes()[l], net.sizes()[l + 1]);
-                let weights = self.floats(&format!("{name}{part}.{l}.weight"), inputs * outputs)?;
-                let bias = self.floats(&format!("{name}{part}.{l}.bias"), outputs)?;
+                let (rows, columns) = net.shape(l);
+                let layer = format!("{name}{part}.{}", net.name(l));
+                let weights = self.floats(&format!("{layer}.weight"), rows * columns)?;
+                let bias = self.floats(&format!("{layer}.bias"), columns)?;
                 net.pack(flat, l, &weights, &bias);
             }
         }
@@ -131,6 +133,7 @@ fn to_bytes(learner: &Learner) -> Vec<u8> {
             store.value(&format!("{name}.scale"), &critic.scale);
         }
         store.value(&at("shuffles"), &group.shuffles);
+        store.value(&at("critic_states"), &group.critic_states());
         store.value(&at("normalizer"), &group.actor.normalizer);
         if !group.multipliers.is_empty() {
             store.value(&at("multipliers"), &group.multipliers);
@@ -204,6 +207,7 @@ fn fill(learner: &mut Learner, source: &Source) -> Result<(), String> {
             critic.scale = source.value(&format!("{name}.scale"))?;
         }
         group.shuffles = source.value(&at("shuffles"))?;
+        group.set_critic_states(source.value(&at("critic_states"))?);
         group.actor.normalizer = source.value(&at("normalizer"))?;
         if !group.multipliers.is_empty() {
             group.multipliers = source.value(&at("multipliers"))?;
@@ -228,7 +232,12 @@ fn critic_names(learner: &Learner) -> Vec<String> {
 
 fn describe(learner: &Learner) -> About {
     let Config { algo, rollout, net, .. } = &learner.config;
-    let widths: Vec<String> = learner.policy().net.sizes().iter().map(usize::to_string).collect();
+    let network = &learner.policy().net;
+    let mut widths: Vec<String> = network.sizes().iter().map(usize::to_string).collect();
+    if let Network::Recurrent(_) = network {
+        let unit = widths.len() - 2;
+        widths[unit].insert_str(0, "gru");
+    }
     About {
         format: FORMAT,
         task: learner.spec().name.clone(),

@@ -33,6 +33,8 @@ pub const MULTI_AGENT: &[&str] = &["map3o", "map3o-dec", "mappo", "mappo-lag"];
 pub const UNCONSTRAINED: &[&str] = &["ppo", "trpo", "mappo"];
 /// Those with a multiplier for each constraint.
 pub const WITH_MULTIPLIERS: &[&str] = &["ppo-lag", "focops", "trpo-lag", "mappo-lag"];
+/// Those whose step needs the curvature of the policy.
+pub const SECOND_ORDER: &[&str] = &["trpo", "trpo-lag", "cpo", "pcpo"];
 /// Those that can keep one limit only.
 pub const ONE_CONSTRAINT: &[&str] = &["cpo", "pcpo"];
 /// Those with P3O's loss, whose passes may be over mini-batches.
@@ -234,6 +236,12 @@ pub struct Net {
     pub init: Init,
     /// First logarithm of the policy's deviation.
     pub log_std: f64,
+    /// Whether actor and critics remember: layer normalisation and a gated recurrent unit behind the hidden layers.
+    pub recurrent: bool,
+    /// Width of the recurrent unit.
+    pub units: usize,
+    /// Steps through which its gradients flow back; divides the steps that an environment makes per update.
+    pub chunk: usize,
 }
 
 /// The policy's update.
@@ -366,7 +374,15 @@ impl Config {
                 normalize_obs: true,
                 bootstrap: true,
             },
-            net: Net { hidden: vec![64, 64], activation: Activation::Tanh, init: Init::Orthogonal, log_std: -0.5 },
+            net: Net {
+                hidden: vec![64, 64],
+                activation: Activation::Tanh,
+                init: Init::Orthogonal,
+                log_std: -0.5,
+                recurrent: false,
+                units: 64,
+                chunk: 25,
+            },
             algo: Algo {
                 name: algo.to_string(),
                 learning_rate: 3e-4,
@@ -434,6 +450,8 @@ impl Config {
         self.rollout.bootstrap = false;
         self.net.hidden = vec![64, 64];
         self.net.init = Init::Orthogonal;
+        self.net.recurrent = true;
+        self.net.chunk = spec.horizon;
         (self.algo.passes, self.critic.passes) = (10, 10);
         self.algo.entropy = 0.01;
         self.critic.normalize = true;
@@ -566,6 +584,16 @@ impl Config {
         if self.net.hidden.iter().any(|&n| n == 0 || n > 65_536) {
             return Err(ConfigError::new("net.hidden needs widths between 1 and 65536".to_string()));
         }
+        range("net.units", self.net.units as f64, 1.0, 65_536.0)?;
+        range("net.chunk", self.net.chunk as f64, 1.0, 1e8)?;
+        let steps = r.batch / r.envs;
+        if self.net.recurrent && !steps.is_multiple_of(self.net.chunk) {
+            return Err(ConfigError::new(format!(
+                "net.chunk ({}) must divide the steps that an environment makes per update ({steps}: rollout.batch / \
+                 rollout.envs)",
+                self.net.chunk
+            )));
+        }
         self.check_algorithm(spec)
     }
 
@@ -597,6 +625,11 @@ impl Config {
                  --limit NAME=none",
                 costs.len(),
                 costs.join(", ")
+            )));
+        }
+        if self.net.recurrent && SECOND_ORDER.contains(&name) {
+            return Err(ConfigError::new(format!(
+                "{name} needs second derivatives, which recurrent networks do not have here: set net.recurrent=false"
             )));
         }
         if self.algo.minibatch > 0 && !PENALTY.contains(&name) {

@@ -8,7 +8,7 @@
 use crate::advantage::moments;
 use crate::config::{Critic as Settings, Net};
 use crate::policy::{network, norm};
-use p3o_nn::{Adam, Mlp, PassMemory, Tiles};
+use p3o_nn::{Adam, Batch, Network, NetworkMemory, Source};
 use rand::{Rng, RngExt};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 /// The value of one signal.
 pub struct Critic {
     /// From observation to value in the unit of `scale`.
-    pub net: Mlp<f32>,
+    pub net: Network<f32>,
     /// Its optimiser.
     pub adam: Adam<f32>,
     /// The unit of the network's output.
@@ -55,17 +55,17 @@ impl TargetScale {
 
 /// Memory for fitting a critic.
 pub struct CriticMemory {
-    net: PassMemory<f32>,
+    net: NetworkMemory<f32>,
     sums: Vec<f64>,
     order: Vec<u32>,
-    picked: Tiles<f32>,
+    picked: Batch<f32>,
 }
 
 impl Critic {
     /// A fresh critic.
     pub fn new(net: &Net, obs_dim: usize, learning_rate: f64, rng: &mut ChaCha8Rng) -> Self {
-        let mlp = network(net, obs_dim, 1, 1.0, rng);
-        Critic { adam: Adam::new(mlp.params().len(), learning_rate), net: mlp, scale: TargetScale::PLAIN }
+        let net = network(net, obs_dim, 1, 1.0, rng);
+        Critic { adam: Adam::new(net.params().len(), learning_rate), net, scale: TargetScale::PLAIN }
     }
 
     /// Memory for batches of up to `chunks` parts.
@@ -74,13 +74,23 @@ impl Critic {
             net: self.net.pass_memory(chunks),
             sums: vec![0.0; chunks.max(1)],
             order: Vec::new(),
-            picked: Tiles::new(self.net.inputs()),
+            picked: self.net.batch(),
         }
     }
 
     /// Values of a whole batch.
-    pub fn evaluate(&self, memory: &mut CriticMemory, x: &Tiles<f32>, out: &mut [f32]) {
+    pub fn evaluate(&self, memory: &mut CriticMemory, x: &Batch<f32>, out: &mut [f32]) {
         self.net.evaluate(&mut memory.net, x, out);
+        self.denormalize(out);
+    }
+
+    /// The same with the state after every row; for a recurrent critic.
+    pub fn unroll(&self, memory: &mut CriticMemory, x: &Batch<f32>, out: &mut [f32], after: &mut [f32]) {
+        self.net.unroll(&mut memory.net, x, out, after);
+        self.denormalize(out);
+    }
+
+    fn denormalize(&self, out: &mut [f32]) {
         if self.scale.seen {
             let (mean, deviation) = (self.scale.mean as f32, self.scale.deviation as f32);
             out.iter_mut().for_each(|v| *v = deviation.mul_add(*v, mean));
@@ -104,14 +114,14 @@ impl Critic {
         self.net.set_params(&params);
     }
 
-    /// Minimises mean (V(s) - target)^2 over the batch (Algorithm 1, lines 6 and 7); `rows` is the batch row-major, for
-    /// mini-batches. Returns the loss at the first pass.
+    /// Minimises mean (V(s) - target)^2 over the batch (Algorithm 1, lines 6 and 7); `source` is what it was
+    /// packed from, for mini-batches. Returns the loss at the first pass.
     pub fn fit(
         &mut self,
         memory: &mut CriticMemory,
         settings: &Settings,
-        x: &Tiles<f32>,
-        rows: &[f32],
+        x: &Batch<f32>,
+        source: Source<f32>,
         targets: &[f32],
         rng: &mut ChaCha8Rng,
     ) -> f64 {
@@ -123,7 +133,7 @@ impl Critic {
             let loss = if settings.minibatch == 0 {
                 self.descend(memory, x, |row| targets[row])
             } else {
-                self.fit_minibatches(memory, settings.minibatch, rows, targets, rng)
+                self.fit_minibatches(memory, settings.minibatch / x.steps(), source, targets, rng)
             };
             if pass == 0 {
                 first = loss;
@@ -136,24 +146,25 @@ impl Critic {
         &mut self,
         memory: &mut CriticMemory,
         size: usize,
-        rows: &[f32],
+        source: Source<f32>,
         targets: &[f32],
         rng: &mut ChaCha8Rng,
     ) -> f64 {
-        shuffle(&mut memory.order, targets.len(), rng);
+        shuffle(&mut memory.order, targets.len() / source.steps, rng);
         let order = std::mem::take(&mut memory.order);
-        let mut picked = std::mem::replace(&mut memory.picked, Tiles::new(1));
+        let mut picked = std::mem::replace(&mut memory.picked, self.net.batch());
         let mut loss = 0.0;
-        for part in order.chunks(size) {
-            picked.gather(rows, part);
-            loss += self.descend(memory, &picked, |i| targets[part[i] as usize]) * part.len() as f64;
+        for part in order.chunks(size.max(1)) {
+            picked.gather(source, part);
+            let rows = picked.named(part);
+            loss += self.descend(memory, &picked, |i| targets[rows[i] as usize]) * rows.len() as f64;
         }
         (memory.order, memory.picked) = (order, picked);
         loss / targets.len() as f64
     }
 
     /// One gradient step; returns the loss before it, in the targets' unit.
-    fn descend(&mut self, memory: &mut CriticMemory, x: &Tiles<f32>, target: impl Fn(usize) -> f32 + Sync) -> f64 {
+    fn descend(&mut self, memory: &mut CriticMemory, x: &Batch<f32>, target: impl Fn(usize) -> f32 + Sync) -> f64 {
         let sums = &mut memory.sums[..x.chunks()];
         sums.fill(0.0);
         let share = 2.0 / x.rows() as f32;

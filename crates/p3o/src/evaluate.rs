@@ -95,12 +95,13 @@ fn play(actors: &[&Actor], lane: &mut Lane, share: usize, deterministic: bool) -
     let (mut work, width) = (policy.net.workspace(), policy.action_width());
     let mut obs = vec![0.0; normalizer.dim()];
     let mut outputs = vec![0.0; policy.net.outputs()];
-    let mut actions = vec![0.0; agents(actors).count() * width];
+    let (count, units) = (agents(actors).count(), policy.net.units());
+    let (mut actions, mut states) = (vec![0.0; count * width], vec![0.0; count * units]);
     let mut episodes = Vec::with_capacity(share);
     while episodes.len() < share {
         for ((agent, actor), action) in agents(actors).zip(actions.chunks_exact_mut(width)) {
             actor.see(agent, lane.obs(), &mut obs);
-            actor.policy.outputs(&mut work, &obs, &mut outputs);
+            actor.policy.outputs(&mut work, &obs, &mut states[agent * units..][..units], &mut outputs);
             if deterministic {
                 actor.policy.act_greedily(&outputs, action);
             } else {
@@ -109,6 +110,7 @@ fn play(actors: &[&Actor], lane: &mut Lane, share: usize, deterministic: bool) -
         }
         if lane.step(&actions).ended() {
             episodes.push(lane.finished().clone());
+            states.fill(0.0);
         }
     }
     episodes

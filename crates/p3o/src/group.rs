@@ -13,9 +13,10 @@ use crate::config::{Config, RewardScale, Target, WITH_MULTIPLIERS};
 use crate::critic::{Critic, CriticMemory};
 use crate::normalize::Normalizer;
 use crate::policy::{Behaviour, Policy};
+use crate::recall::Recall;
 use crate::rollout::{Collector, LaneSteps};
 use p3o_env::EnvSpec;
-use p3o_nn::Tiles;
+use p3o_nn::{Batch, Source};
 use rand_chacha::ChaCha8Rng;
 use std::ops::Range;
 
@@ -47,7 +48,7 @@ pub(crate) struct GroupReport {
 /// A batch of observations, row-major and packed.
 struct Rows {
     rows: Vec<f32>,
-    x: Tiles<f32>,
+    x: Batch<f32>,
 }
 
 /// Memory that is kept from update to update.
@@ -58,8 +59,16 @@ struct Scratch {
     seen: Rows,
     /// What the actor sees: a row per step and agent, one agent after another. None for one agent, where it is `seen`.
     own: Option<Rows>,
+    /// Where episodes start among the critics' rows; then the same for each further agent.
+    starts: Vec<bool>,
+    /// The actor's states before its rows, if it has any.
+    states: Vec<f32>,
+    /// One per critic that remembers.
+    recalls: Vec<Recall>,
+    /// Steps of a sequence.
+    chunk: usize,
     open_rows: Vec<f32>,
-    open_x: Tiles<f32>,
+    open_x: Batch<f32>,
     outputs: Vec<f32>,
     actions: Vec<f32>,
     log_probs: Vec<f32>,
@@ -88,14 +97,19 @@ impl Group {
         let critics: Vec<Critic> =
             (0..=constraints).map(|_| Critic::new(&config.net, seen, config.critic.learning_rate, rng)).collect();
         let chunks = 16;
-        let rows = |columns| Rows { rows: Vec::new(), x: Tiles::new(columns) };
+        let rows = |x| Rows { rows: Vec::new(), x };
+        let several = agents.len() > 1;
         let scratch = Scratch {
             memory: Memory::new(&policy, chunks, constraints),
             critic_memory: critics.iter().map(|c| c.memory(chunks)).collect(),
-            seen: rows(seen),
-            own: (agents.len() > 1).then(|| rows(dim)),
+            seen: rows(critics[0].net.batch()),
+            own: several.then(|| rows(policy.net.batch())),
+            starts: Vec::new(),
+            states: Vec::new(),
+            recalls: critics.iter().filter(|_| config.net.recurrent).map(|c| Recall::new(&c.net)).collect(),
+            chunk: if config.net.recurrent { config.net.chunk } else { 1 },
             open_rows: Vec::new(),
-            open_x: Tiles::new(seen),
+            open_x: critics[0].net.batch(),
             outputs: Vec::new(),
             actions: Vec::new(),
             log_probs: Vec::new(),
@@ -137,7 +151,7 @@ impl Group {
 
     /// Puts the lanes' steps one after the other.
     fn gather(&mut self, lanes: &[LaneSteps]) {
-        let (Scratch { seen, own, .. }, agents, all) = (&mut self.scratch, self.actor.agents.clone(), self.all);
+        let (s, agents, all) = (&mut self.scratch, self.actor.agents.clone(), self.all);
         let (dim, policy) = (self.actor.normalizer.dim(), &self.actor.policy);
         let side_by_side = |to: &mut Vec<f32>, part: Part| {
             to.clear();
@@ -147,20 +161,23 @@ impl Group {
             to.clear();
             agents.clone().for_each(|agent| pick(to, lanes, part, width, all, agent..agent + 1));
         };
-        side_by_side(&mut seen.rows, |l| &l.obs);
-        seen.x.fill(&seen.rows);
-        if let Some(own) = own {
-            stack(&mut own.rows, |l| &l.obs, dim);
-            own.x.fill(&own.rows);
-        }
-        let s = &mut self.scratch;
+        side_by_side(&mut s.seen.rows, |l| &l.obs);
         side_by_side(&mut s.open_rows, |l| &l.open_obs);
-        s.open_x.fill(&s.open_rows);
         stack(&mut s.outputs, |l| &l.outputs, policy.net.outputs());
         stack(&mut s.actions, |l| &l.actions, policy.action_width());
         stack(&mut s.log_probs, |l| &l.log_probs, 1);
-        let n = s.seen.x.rows();
-        s.open_values.resize(s.open_x.rows(), 0.0);
+        stack(&mut s.states, |l| &l.states, policy.net.units());
+        s.starts.clear();
+        for lane in agents.clone().flat_map(|_| lanes) {
+            s.starts.push(false); // the state before a batch's first row says all
+            s.starts.extend_from_slice(&lane.cuts[..lane.cuts.len() - 1]);
+        }
+        if let Some(own) = &mut s.own {
+            stack(&mut own.rows, |l| &l.obs, dim);
+        }
+        s.pack();
+        let n = s.seen.rows.len() / (dim * agents.len());
+        s.open_values.resize(s.open_rows.len() / (dim * agents.len()), 0.0);
         for v in [&mut s.values, &mut s.adv_r].into_iter().chain(&mut s.targets).chain(&mut s.adv_c) {
             v.resize(n, 0.0);
         }
@@ -177,8 +194,16 @@ impl Group {
         let Group { scratch: s, critics, .. } = self;
         let (r, horizon) = (&config.rollout, collector.horizon);
         for (i, critic) in critics.iter().enumerate() {
-            critic.evaluate(&mut s.critic_memory[i], &s.seen.x, &mut s.values);
-            critic.evaluate(&mut s.critic_memory[i], &s.open_x, &mut s.open_values);
+            let memory = &mut s.critic_memory[i];
+            if let Some(recall) = s.recalls.get_mut(i) {
+                let seen =
+                    Source { rows: &s.seen.rows, steps: s.chunk, states: &[], starts: &s.starts[..s.values.len()] };
+                recall.go_through(&collector.lanes, critic, memory, seen, &mut s.values);
+                recall.look_ahead(&collector.lanes, critic, memory, &s.open_rows, &mut s.open_values);
+            } else {
+                critic.evaluate(memory, &s.seen.x, &mut s.values);
+                critic.evaluate(memory, &s.open_x, &mut s.open_values);
+            }
             let given = if i == 0 { 0 } else { 1 + constraints[i - 1] };
             let advantages = if i == 0 { &mut s.adv_r } else { &mut s.adv_c[i - 1] };
             let (gamma, lambda) = if i == 0 { (r.gamma, r.lambda) } else { (r.cost_gamma, r.cost_lambda) };
@@ -213,7 +238,7 @@ impl Group {
             let offset = violation::offset(config.algo.offset, cost, config.rollout.cost_gamma);
             report.offsets.push(violation::scale(config.algo.cost_scale, adv_c, offset));
         }
-        let steps = s.seen.x.rows();
+        let steps = s.values.len();
         for advantages in std::iter::once(&mut s.adv_r).chain(&mut s.adv_c) {
             (1..self.actor.agents.len()).for_each(|_| advantages.extend_from_within(..steps));
         }
@@ -230,10 +255,11 @@ impl Group {
         let old_log_std = policy.log_std.clone();
         policy.normalize_outputs(&mut s.outputs);
         let own = s.own.as_ref().unwrap_or(&s.seen);
+        let source = Source { rows: &own.rows, steps: s.chunk, states: &s.states, starts: &s.starts };
         let excess: Vec<f64> = costs.iter().map(EpisodeCost::excess).collect();
         let batch = PolicyBatch {
             x: &own.x,
-            rows: &own.rows,
+            source,
             old: Behaviour { outputs: &s.outputs, log_std: &old_log_std, actions: &s.actions, log_probs: &s.log_probs },
             adv_r: &s.adv_r,
             adv_c: &s.adv_c,
@@ -244,10 +270,14 @@ impl Group {
         let memory = &mut s.memory;
         let mut act = || algo::update(policy, &batch, config, multipliers, memory, &mut policy_rng[0]);
         let parts = critics.iter_mut().zip(&mut s.critic_memory).zip(&s.targets).zip(critic_rngs);
+        let (seen, recalls, starts) = (&s.seen, &s.recalls, &s.starts[..s.values.len()]);
         let fit = || -> Vec<f64> {
             parts
-                .map(|(((critic, memory), targets), rng)| {
-                    critic.fit(memory, &config.critic, &s.seen.x, &s.seen.rows, targets, rng)
+                .enumerate()
+                .map(|(i, (((critic, memory), targets), rng))| {
+                    let (x, states) = recalls.get(i).map_or((&seen.x, &[][..]), |own| (&own.x, &own.before[..]));
+                    let source = Source { rows: &seen.rows, steps: s.chunk, states, starts };
+                    critic.fit(memory, &config.critic, x, source, targets, rng)
                 })
                 .collect()
         };
@@ -272,9 +302,36 @@ impl Group {
         normalizer.refresh();
     }
 
+    /// Each critic's states between this batch and the next, if they remember.
+    pub fn critic_states(&self) -> Vec<Vec<f32>> {
+        self.scratch.recalls.iter().map(|recall| recall.first.clone()).collect()
+    }
+
+    /// Goes on from the states of [`Group::critic_states`].
+    pub fn set_critic_states(&mut self, states: Vec<Vec<f32>>) {
+        self.scratch.recalls.iter_mut().zip(states).for_each(|(recall, first)| recall.first = first);
+    }
+
     /// Whether every parameter is finite.
     pub fn is_finite(&self) -> bool {
         self.actor.policy.is_finite() && self.critics.iter().all(Critic::is_finite)
+    }
+}
+
+impl Scratch {
+    /// Packs the rows for the networks. Critics that remember pack their own: their states differ.
+    fn pack(&mut self) {
+        let actors = |rows| Source { rows, steps: self.chunk, states: &self.states, starts: &self.starts };
+        match &mut self.own {
+            Some(own) => own.x.fill(actors(&own.rows)),
+            None => self.seen.x.fill(actors(&self.seen.rows)),
+        }
+        if self.recalls.is_empty() {
+            self.open_x.fill(Source::of_rows(&self.open_rows));
+            if self.own.is_some() {
+                self.seen.x.fill(Source::of_rows(&self.seen.rows));
+            }
+        }
     }
 }
 
@@ -287,7 +344,7 @@ fn pick(to: &mut Vec<f32>, lanes: &[LaneSteps], part: Part, width: usize, all: u
         if agents.len() == all {
             to.extend_from_slice(figures);
         } else {
-            let rows = figures.chunks_exact(all * width);
+            let rows = figures.chunks_exact((all * width).max(1));
             rows.for_each(|row| to.extend_from_slice(&row[agents.start * width..agents.end * width]));
         }
     }
@@ -332,6 +389,7 @@ mod tests {
                 lane.actions.push(code);
                 lane.log_probs.push(code);
             }
+            lane.cuts = vec![e == 1, true];
             lane.open_obs.extend([0, 1, 2].map(|agent| (100 * e + 20 + agent) as f32));
             lane
         };
@@ -349,6 +407,7 @@ mod tests {
             assert_eq!(figures, &stack);
         }
         assert_eq!(s.outputs, stack.iter().flat_map(|x| [*x, -x]).collect::<Vec<f32>>());
+        assert_eq!(s.starts, [false, false, false, true].repeat(3));
         assert_eq!((own.x.rows(), own.x.columns()), (12, 1));
         assert_eq!(s.seen.rows, [0.0, 1.0, 2.0, 10.0, 11.0, 12.0, 100.0, 101.0, 102.0, 110.0, 111.0, 112.0]);
         assert_eq!((s.seen.x.rows(), s.seen.x.columns()), (4, 3));

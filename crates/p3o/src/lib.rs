@@ -15,6 +15,7 @@ mod group;
 pub mod learner;
 pub mod normalize;
 pub mod policy;
+mod recall;
 pub mod record;
 pub mod rollout;
 pub mod run;

@@ -2,30 +2,35 @@
 
 use crate::config::{self, Net};
 use p3o_env::ActionSpace;
-use p3o_nn::{Activation, Adam, Init, Mlp, PassMemory, Tiles, Workspace, categorical, gaussian};
+use p3o_nn::{Activation, Adam, Batch, Gru, Init, Mlp, Network, NetworkMemory, NetworkWork, categorical, gaussian};
 use rand_chacha::ChaCha8Rng;
 
 /// A network of the configured shape from `inputs` to `outputs`.
-pub fn network(net: &Net, inputs: usize, outputs: usize, head_gain: f64, rng: &mut ChaCha8Rng) -> Mlp<f32> {
+pub fn network(net: &Net, inputs: usize, outputs: usize, head_gain: f64, rng: &mut ChaCha8Rng) -> Network<f32> {
     let activation = match net.activation {
         config::Activation::Tanh => Activation::Tanh,
         config::Activation::Relu => Activation::Relu,
         config::Activation::Identity => Activation::Identity,
     };
-    let sizes: Vec<usize> = std::iter::once(inputs).chain(net.hidden.iter().copied()).chain([outputs]).collect();
-    let mut mlp = Mlp::new(&sizes, activation);
+    let units = net.recurrent.then_some(net.units);
+    let sizes: Vec<usize> =
+        std::iter::once(inputs).chain(net.hidden.iter().copied()).chain(units).chain([outputs]).collect();
+    let mut network = match units {
+        None => Network::Plain(Mlp::new(&sizes, activation)),
+        Some(_) => Network::Recurrent(Gru::new(&sizes, activation)),
+    };
     let init = match net.init {
         config::Init::Orthogonal => Init::Orthogonal { head_gain },
         config::Init::Glorot => Init::Glorot,
     };
-    mlp.init(init, rng);
-    mlp
+    network.init(init, rng);
+    network
 }
 
 /// A policy pi(a | s).
 pub struct Policy {
     /// From observation to mean action or logits.
-    pub net: Mlp<f32>,
+    pub net: Network<f32>,
     /// Logarithm of the deviation of each action; empty for choices.
     pub log_std: Vec<f32>,
     /// Optimiser of the network.
@@ -59,7 +64,7 @@ pub struct PassSums {
 
 /// Memory for passes of a policy.
 pub struct PolicyMemory {
-    net: PassMemory<f32>,
+    net: NetworkMemory<f32>,
     sums: Vec<PassSums>,
     d_log_std: Vec<f32>,
     against: gaussian::Against<f32>,
@@ -74,11 +79,11 @@ impl Policy {
             ActionSpace::Continuous { dim } => (dim, vec![net.log_std as f32; dim]),
             ActionSpace::Discrete { n } => (n, Vec::new()),
         };
-        let mlp = network(net, obs_dim, outputs, 0.01, rng);
+        let net = network(net, obs_dim, outputs, 0.01, rng);
         Policy {
-            adam: Adam::new(mlp.params().len(), learning_rate),
+            adam: Adam::new(net.params().len(), learning_rate),
             adam_log_std: Adam::new(log_std.len(), learning_rate),
-            net: mlp,
+            net,
             log_std,
         }
     }
@@ -93,9 +98,9 @@ impl Policy {
         if self.is_discrete() { 1 } else { self.log_std.len() }
     }
 
-    /// Outputs for some rows of observations.
-    pub fn outputs(&self, work: &mut Workspace<f32>, obs: &[f32], out: &mut [f32]) {
-        self.net.infer(work, obs, out);
+    /// Outputs for some rows of observations; a recurrent policy's state for each row is replaced by the next.
+    pub fn outputs(&self, work: &mut NetworkWork<f32>, obs: &[f32], states: &mut [f32], out: &mut [f32]) {
+        self.net.infer(work, obs, states, out);
     }
 
     /// Draws an action for one row of outputs and returns its log-probability.
@@ -163,7 +168,7 @@ impl Policy {
     pub fn pass(
         &self,
         memory: &mut PolicyMemory,
-        x: &Tiles<f32>,
+        x: &Batch<f32>,
         rows: Option<&[u32]>,
         old: &Behaviour,
         entropy: f32,
@@ -179,7 +184,7 @@ impl Policy {
     pub fn pass_with_kl(
         &self,
         memory: &mut PolicyMemory,
-        x: &Tiles<f32>,
+        x: &Batch<f32>,
         old: &Behaviour,
         entropy: f32,
         total: &mut PassSums,
@@ -192,7 +197,7 @@ impl Policy {
     fn weighted_pass<const KL: bool>(
         &self,
         memory: &mut PolicyMemory,
-        x: &Tiles<f32>,
+        x: &Batch<f32>,
         rows: Option<&[u32]>,
         old: &Behaviour,
         entropy: f32,
@@ -262,7 +267,7 @@ impl Policy {
     pub fn measure(
         &self,
         memory: &mut PolicyMemory,
-        x: &Tiles<f32>,
+        x: &Batch<f32>,
         old: &Behaviour,
         total: &mut PassSums,
         term: impl Fn(&mut [f64], usize, f32),
@@ -285,7 +290,7 @@ impl Policy {
 
     /// H v, where H is the Hessian of the mean KL(pi_theta || pi_k) at theta = theta_k, this policy: J^T M J for the
     /// network, twice the identity for `log_std`. Vectors are in the order of [`Policy::parameters`].
-    pub fn fisher_product(&self, memory: &mut PolicyMemory, x: &Tiles<f32>, v: &[f64]) -> Vec<f64> {
+    pub fn fisher_product(&self, memory: &mut PolicyMemory, x: &Batch<f32>, v: &[f64]) -> Vec<f64> {
         let (n, share) = (self.net.outputs(), 1.0 / x.rows() as f32);
         let (v_net, v_log_std) = v.split_at(self.net.params().len());
         memory.direction.clear();
@@ -334,7 +339,7 @@ impl Policy {
     }
 
     /// Outputs for a whole batch.
-    pub fn evaluate(&self, memory: &mut PolicyMemory, x: &Tiles<f32>, out: &mut [f32]) {
+    pub fn evaluate(&self, memory: &mut PolicyMemory, x: &Batch<f32>, out: &mut [f32]) {
         self.net.evaluate(&mut memory.net, x, out);
     }
 

@@ -2,7 +2,7 @@
 
 use crate::actor::{Actor, agents};
 use p3o_env::{Env, Lane, RestoreError, VecEnv};
-use p3o_nn::{TILE_ROWS, Workspace};
+use p3o_nn::{NetworkWork, TILE_ROWS};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +25,8 @@ pub struct LaneSteps {
     pub obs: Vec<f32>,
     /// The same before normalisation; empty when there is none.
     pub raw: Vec<f32>,
+    /// The policies' states before each step, where they remember.
+    pub states: Vec<f32>,
     /// The policies' outputs.
     pub outputs: Vec<f32>,
     /// Actions.
@@ -43,14 +45,19 @@ pub struct LaneSteps {
     pub episodes: Vec<Ended>,
     /// The first observation that was not finite: step and entry.
     pub broken: Option<(usize, usize)>,
+    /// Whether the last step ended an episode.
+    pub ended: bool,
     running: Running,
 }
 
-/// Discounted costs of the running episode.
+/// What the running episode has left behind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Running {
     discount: f64,
+    /// Discounted.
     costs: Vec<f64>,
+    /// The policies' states; zero at an episode's start.
+    states: Vec<f32>,
 }
 
 /// Environments and the steps of the batch being collected.
@@ -76,8 +83,9 @@ struct Clock {
 
 /// Scratch of the environments that one thread steps together: for each agent in turn, a row per environment.
 struct Share {
-    work: Workspace<f32>,
+    work: NetworkWork<f32>,
     obs: Vec<f32>,
+    states: Vec<f32>,
     outputs: Vec<f32>,
 }
 
@@ -111,7 +119,12 @@ impl Collector {
         let count = self.lanes.len();
         let size = count.div_ceil(rayon::current_num_threads()).min(TILE_ROWS);
         while self.shares.len() < count.div_ceil(size) {
-            self.shares.push(Share { work: actors[0].policy.net.workspace(), obs: Vec::new(), outputs: Vec::new() });
+            self.shares.push(Share {
+                work: actors[0].policy.net.workspace(),
+                obs: Vec::new(),
+                states: Vec::new(),
+                outputs: Vec::new(),
+            });
         }
         let clock = Clock { horizon: self.horizon, bootstrap: self.bootstrap, gamma: self.gamma };
         self.envs
@@ -147,16 +160,29 @@ impl Share {
     fn run(&mut self, lanes: &mut [Lane], steps: &mut [LaneSteps], actors: &[&Actor], clock: Clock) {
         let (dim, n) = (actors[0].normalizer.dim(), actors[0].policy.net.outputs());
         let (count, rows) = (lanes.len(), lanes.len() * agents(actors).count());
+        let units = actors[0].policy.net.units();
         self.obs.resize(rows * dim, 0.0);
+        self.states.resize(count * units, 0.0);
         self.outputs.resize(rows * n, 0.0);
-        steps.iter_mut().for_each(LaneSteps::clear);
+        for steps in &mut *steps {
+            steps.clear();
+            steps.running.states.resize(rows / count * units, 0.0);
+        }
         for t in 0..clock.horizon {
-            let rows = self.obs.chunks_exact_mut(count * dim).zip(self.outputs.chunks_exact_mut(count * n));
-            for ((agent, actor), (obs, outputs)) in agents(actors).zip(rows) {
-                for (lane, row) in lanes.iter().zip(obs.chunks_exact_mut(dim)) {
-                    actor.see(agent, lane.obs(), row);
+            for (agent, actor) in agents(actors) {
+                let obs = &mut self.obs[agent * count * dim..][..count * dim];
+                let outputs = &mut self.outputs[agent * count * n..][..count * n];
+                let own = agent * units..(agent + 1) * units;
+                for (i, (lane, steps)) in lanes.iter().zip(&mut *steps).enumerate() {
+                    actor.see(agent, lane.obs(), &mut obs[i * dim..][..dim]);
+                    let state = &steps.running.states[own.clone()];
+                    self.states[i * units..][..units].copy_from_slice(state);
+                    steps.states.extend_from_slice(state);
                 }
-                actor.policy.outputs(&mut self.work, obs, outputs);
+                actor.policy.outputs(&mut self.work, obs, &mut self.states, outputs);
+                for (i, steps) in steps.iter_mut().enumerate() {
+                    steps.running.states[own.clone()].copy_from_slice(&self.states[i * units..][..units]);
+                }
             }
             for (i, (lane, steps)) in lanes.iter_mut().zip(&mut *steps).enumerate() {
                 let at = steps.actions.len();
@@ -178,6 +204,7 @@ impl LaneSteps {
         LaneSteps {
             obs: Vec::new(),
             raw: Vec::new(),
+            states: Vec::new(),
             outputs: Vec::new(),
             actions: Vec::new(),
             log_probs: Vec::new(),
@@ -187,14 +214,14 @@ impl LaneSteps {
             open_obs: Vec::new(),
             episodes: Vec::new(),
             broken: None,
-            running: Running { discount: 1.0, costs: vec![0.0; costs] },
+            ended: false,
+            running: Running { discount: 1.0, costs: vec![0.0; costs], states: Vec::new() },
         }
     }
 
     fn clear(&mut self) {
-        for v in [&mut self.obs, &mut self.raw, &mut self.outputs, &mut self.actions, &mut self.log_probs] {
-            v.clear();
-        }
+        let rows = [&mut self.obs, &mut self.raw, &mut self.states, &mut self.outputs, &mut self.actions];
+        rows.into_iter().chain([&mut self.log_probs]).for_each(Vec::clear);
         self.given.iter_mut().for_each(Vec::clear);
         self.cuts.clear();
         self.open_ends.clear();
@@ -229,6 +256,7 @@ impl LaneSteps {
         if step.ended() {
             self.finish(lane, step.partial);
         }
+        self.ended = step.ended();
         self.cuts.push(step.ended() || last);
         if (clock.bootstrap && step.truncated && !step.terminated) || (last && !step.ended()) {
             self.open_ends.push(t as u32);
@@ -277,6 +305,7 @@ impl LaneSteps {
         }
         self.running.discount = 1.0;
         self.running.costs.fill(0.0);
+        self.running.states.fill(0.0);
     }
 }
 

@@ -3,7 +3,7 @@
 use p3o::Config;
 use p3o::critic::Critic;
 use p3o_env::{Env, PointGoal};
-use p3o_nn::Tiles;
+use p3o_nn::Source;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -27,13 +27,14 @@ fn settings(normalize: bool) -> Config {
 fn left_over(mean: f32, size: f32, normalize: bool) -> f64 {
     let config = settings(normalize);
     let (rows, targets) = batch(mean, size);
-    let mut x = Tiles::new(2);
-    x.fill(&rows);
     let mut rng = ChaCha8Rng::seed_from_u64(6);
     let mut critic = Critic::new(&config.net, 2, config.critic.learning_rate, &mut rng);
     let mut memory = critic.memory(16);
+    let source = Source::of_rows(&rows);
+    let mut x = critic.net.batch();
+    x.fill(source);
     for _ in 0..10 {
-        critic.fit(&mut memory, &config.critic, &x, &rows, &targets, &mut rng);
+        critic.fit(&mut memory, &config.critic, &x, source, &targets, &mut rng);
     }
     let mut values = vec![0.0; ROWS];
     critic.evaluate(&mut memory, &x, &mut values);
@@ -53,19 +54,20 @@ fn targets_in_the_hundreds_are_learnt_as_well_as_small_ones() {
 fn new_statistics_leave_the_value_function_as_it_was() {
     let mut config = settings(true);
     let (rows, targets) = batch(3.0, 2.0);
-    let mut x = Tiles::new(2);
-    x.fill(&rows);
     let mut rng = ChaCha8Rng::seed_from_u64(6);
     let mut critic = Critic::new(&config.net, 2, config.critic.learning_rate, &mut rng);
     let mut memory = critic.memory(16);
-    critic.fit(&mut memory, &config.critic, &x, &rows, &targets, &mut rng);
+    let source = Source::of_rows(&rows);
+    let mut x = critic.net.batch();
+    x.fill(source);
+    critic.fit(&mut memory, &config.critic, &x, source, &targets, &mut rng);
     let mut before = vec![0.0; ROWS];
     critic.evaluate(&mut memory, &x, &mut before);
     // No passes: only the statistics move, from (3, 2)-like targets towards far larger ones.
     config.critic.passes = 0;
     let (_, others) = batch(-50.0, 30.0);
     let scale = critic.scale;
-    critic.fit(&mut memory, &config.critic, &x, &rows, &others, &mut rng);
+    critic.fit(&mut memory, &config.critic, &x, source, &others, &mut rng);
     assert!(critic.scale.deviation > 2.0 * scale.deviation && critic.scale.mean < 0.0);
     let mut after = vec![0.0; ROWS];
     critic.evaluate(&mut memory, &x, &mut after);
@@ -81,12 +83,13 @@ fn the_loss_is_in_the_unit_of_the_targets() {
     config.critic.passes = 1;
     config.critic.learning_rate = 0.0;
     let (rows, targets) = batch(10.0, 5.0);
-    let mut x = Tiles::new(2);
-    x.fill(&rows);
     let mut rng = ChaCha8Rng::seed_from_u64(6);
     let mut critic = Critic::new(&config.net, 2, 0.0, &mut rng);
     let mut memory = critic.memory(16);
-    let loss = critic.fit(&mut memory, &config.critic, &x, &rows, &targets, &mut rng);
+    let source = Source::of_rows(&rows);
+    let mut x = critic.net.batch();
+    x.fill(source);
+    let loss = critic.fit(&mut memory, &config.critic, &x, source, &targets, &mut rng);
     let mut values = vec![0.0; ROWS];
     critic.evaluate(&mut memory, &x, &mut values);
     let errors = values.iter().zip(&targets).map(|(v, t)| f64::from(v - t).powi(2));

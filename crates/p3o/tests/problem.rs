@@ -8,7 +8,7 @@ use p3o::algo::{Memory, Passes, PolicyBatch};
 use p3o::config::Algo;
 use p3o::policy::{Behaviour, Policy};
 use p3o_env::ActionSpace;
-use p3o_nn::{Activation, Mlp, Tiles, categorical, gaussian};
+use p3o_nn::{Activation, Mlp, Source, Tiles, categorical, gaussian};
 use rand::RngExt;
 
 pub const EPSILON: f64 = 0.2;
@@ -310,8 +310,8 @@ impl Problem {
 
     /// The batch as the trainer takes it.
     pub fn batch(&self) -> Batch {
-        let mut x = Tiles::new(OBS);
-        x.fill(&floats(&self.rows));
+        let mut x = self.policy(0.0).net.batch();
+        x.fill(Source::of_rows(&floats(&self.rows)));
         let mut outputs = floats(&self.old_outputs);
         self.policy(0.0).normalize_outputs(&mut outputs);
         Batch {
@@ -356,7 +356,7 @@ impl Problem {
 
 /// An owned [`PolicyBatch`].
 pub struct Batch {
-    pub x: Tiles<f32>,
+    pub x: p3o_nn::Batch<f32>,
     pub rows: Vec<f32>,
     pub outputs: Vec<f32>,
     pub log_std: Vec<f32>,
@@ -378,7 +378,7 @@ impl Batch {
         };
         PolicyBatch {
             x: &self.x,
-            rows: &self.rows,
+            source: Source::of_rows(&self.rows),
             old,
             adv_r: &self.adv_r,
             adv_c: &self.adv_c,

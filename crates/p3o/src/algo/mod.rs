@@ -14,7 +14,7 @@ pub mod violation;
 use crate::config::{Algo, Config};
 use crate::policy::{Behaviour, PassSums, Policy, PolicyMemory};
 use multiplier::Multiplier;
-use p3o_nn::Tiles;
+use p3o_nn::{Batch, Source};
 use rand_chacha::ChaCha8Rng;
 
 /// One update of the policy by the configured algorithm. `multipliers` has one entry per constraint where the algorithm
@@ -43,9 +43,9 @@ pub fn update(
 /// What a policy's update sees.
 pub struct PolicyBatch<'a> {
     /// Observations, packed.
-    pub x: &'a Tiles<f32>,
-    /// The same row-major, for mini-batches.
-    pub rows: &'a [f32],
+    pub x: &'a Batch<f32>,
+    /// What they were packed from, for mini-batches.
+    pub source: Source<'a, f32>,
     /// The policy that collected them.
     pub old: Behaviour<'a>,
     /// Reward advantages.
@@ -63,7 +63,7 @@ pub struct Memory {
     policy: PolicyMemory,
     sums: PassSums,
     order: Vec<u32>,
-    picked: Tiles<f32>,
+    picked: Batch<f32>,
 }
 
 impl Memory {
@@ -75,7 +75,7 @@ impl Memory {
             policy: policy.memory(chunks, terms),
             sums: PassSums::new(terms),
             order: Vec::new(),
-            picked: Tiles::new(policy.net.inputs()),
+            picked: policy.net.batch(),
         }
     }
 

@@ -97,10 +97,12 @@ pub fn update_minibatches(
     memory: &mut Memory,
     rng: &mut ChaCha8Rng,
 ) -> Passes {
-    let total = batch.x.rows();
-    // A part weighs as much as its rows: the last one may be short.
-    let share = |rows: usize| rows as f64 / total as f64;
-    let shares = (0..total).step_by(settings.minibatch).map(|first| share(settings.minibatch.min(total - first)));
+    // A piece of the batch is a row, or a sequence where the policy remembers.
+    let steps = batch.x.steps();
+    let (total, size) = (batch.x.rows() / steps, (settings.minibatch / steps).max(1));
+    // A part weighs as much as its pieces: the last one may be short.
+    let share = |pieces: usize| pieces as f64 / total as f64;
+    let shares = (0..total).step_by(size).map(|first| share(size.min(total - first)));
     let mut recent: Vec<Vec<f64>> =
         batch.adv_c.iter().map(|a| shares.clone().map(|share| share * mean(a)).collect()).collect();
     let mut kappa = settings.kappa;
@@ -110,14 +112,14 @@ pub fn update_minibatches(
         let order = std::mem::take(&mut memory.order);
         let mut epoch = PassSums::new(1 + recent.len());
         let mut gates = Vec::new();
-        for (part, rows) in order.chunks(settings.minibatch).enumerate() {
+        for (part, pieces) in order.chunks(size).enumerate() {
             gates = recent.iter().zip(batch.offsets).map(|(m, o)| m.iter().sum::<f64>() + o > 0.0).collect();
-            penalized_pass(policy, batch, settings, memory, Some(rows), kappa, &gates);
-            epoch.add(&memory.sums, share(rows.len()));
+            penalized_pass(policy, batch, settings, memory, Some(pieces), kappa, &gates);
+            epoch.add(&memory.sums, share(pieces.len()));
             if !memory.sums.is_finite() {
                 break;
             }
-            recent.iter_mut().zip(&memory.sums.terms[1..]).for_each(|(r, m)| r[part] = share(rows.len()) * m);
+            recent.iter_mut().zip(&memory.sums.terms[1..]).for_each(|(r, m)| r[part] = share(pieces.len()) * m);
             report.stepped(policy.step(&memory.policy));
         }
         memory.order = order;
@@ -132,13 +134,13 @@ pub fn update_minibatches(
     report
 }
 
-/// Gradient of L over some rows (all without `rows`), and the means L_R, L_C_i - offset_i and KL in `memory.sums`.
+/// Gradient of L over some pieces of the batch (all without `pieces`), and the means L_R, L_C_i - offset_i and KL in `memory.sums`.
 fn penalized_pass(
     policy: &Policy,
     batch: &PolicyBatch,
     settings: &Algo,
     memory: &mut Memory,
-    rows: Option<&[u32]>,
+    pieces: Option<&[u32]>,
     kappa: f64,
     gates: &[bool],
 ) {
@@ -155,11 +157,11 @@ fn penalized_pass(
         }
         w
     };
-    let x = match rows {
-        None => batch.x,
-        Some(rows) => {
-            memory.picked.gather(batch.rows, rows);
-            &memory.picked
+    let (x, rows) = match pieces {
+        None => (batch.x, None),
+        Some(pieces) => {
+            memory.picked.gather(batch.source, pieces);
+            (&memory.picked, Some(memory.picked.named(pieces)))
         }
     };
     let entropy = settings.entropy as f32;
