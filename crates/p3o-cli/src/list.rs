@@ -16,7 +16,7 @@ pub fn list() -> Result<(), Failure> {
         let costs: Vec<String> = env.spec().costs.iter().map(|c| format!("{} (limit {})", c.name, c.limit)).collect();
         say!("  {:<12} costs: {}", "", costs.join(", "));
         for option in task.options {
-            let (name, default, allowed) = (option.name, option.default, &option.allowed);
+            let (name, default, allowed) = (option.name, option.default_word(), &option.allowed);
             say!("  {:<12} --set env.{name}={default}  {} ({allowed})", "", option.summary);
         }
     }

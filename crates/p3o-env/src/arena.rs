@@ -21,6 +21,8 @@ const GOAL_RADIUS: f64 = 0.3;
 const HAZARD_RADIUS: f64 = 0.2;
 const REWARD_LIMIT: f64 = 10.0;
 const SENSORS: usize = 12;
+/// All but the magnetometer: they come first.
+const MOTION_SENSORS: usize = 9;
 /// Room for the goal and the obstacles of the most crowded world, in whole batches of the lidar.
 const MAX_OBJECTS: usize = 24;
 
@@ -137,6 +139,8 @@ pub(crate) struct Arena {
     pillars: Range<usize>,
     vases: Range<usize>,
     pub goal_bonus: f64,
+    /// Of the sensors, how many of the first are not in an observation.
+    hidden: usize,
     state: State,
 }
 
@@ -159,6 +163,7 @@ impl Arena {
             pillars: rules.range(Obstacle::Pillar),
             vases: rules.range(Obstacle::Vase),
             goal_bonus: 1.0,
+            hidden: 0,
             state,
         };
         arena.begin(0);
@@ -167,6 +172,12 @@ impl Arena {
 
     pub fn spec(&self) -> &EnvSpec {
         &self.spec
+    }
+
+    /// Leaves accelerometer, velocimeter and gyro out of observations.
+    pub fn hide_velocity(&mut self) {
+        self.hidden = MOTION_SENSORS;
+        self.spec.obs_dim = self.rules.spec().obs_dim - MOTION_SENSORS;
     }
 
     pub fn view(&self) -> ArenaView<'_> {
@@ -287,9 +298,9 @@ impl Arena {
     #[inline]
     fn observe(&self, reading: &Reading, obs: &mut [f32]) {
         let robot = [self.state.robot.x, self.state.robot.y];
-        let (sensors, lidars) = obs.split_at_mut(SENSORS);
-        for (out, value) in sensors.iter_mut().zip(reading.sensors()) {
-            *out = value as f32;
+        let (sensors, lidars) = obs.split_at_mut(SENSORS - self.hidden);
+        for (out, value) in sensors.iter_mut().zip(&reading.sensors()[self.hidden..]) {
+            *out = *value as f32;
         }
         let mut seen = [Sighting::default(); MAX_OBJECTS];
         lidar::sight(robot, reading.heading, &self.state.objects, &mut seen);

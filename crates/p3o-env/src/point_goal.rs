@@ -7,7 +7,8 @@
 //! | 2 | +-2 | 10 | 10 | hazards and vases, limit 25 each |
 //!
 //! Reward: how much the goal came nearer, plus a bonus on reaching it. Observation: accelerometer, velocimeter, gyro,
-//! magnetometer (12 numbers), then lidars of 16 bins for goal, hazards and vases.
+//! magnetometer (12 numbers), then lidars of 16 bins for goal, hazards and vases. With hidden velocity the magnetometer
+//! alone is left of the sensors, and how fast the robot moves and turns must be remembered.
 
 use crate::arena::{Arena, ArenaView, Obstacle, Rules, keepout, world_of_an_arena};
 use crate::layout::{Layout, Placement, Rect};
@@ -100,6 +101,12 @@ impl PointGoal {
     /// The same world with another reward for reaching the goal (1 unless set).
     pub fn with_goal_bonus(mut self, bonus: f64) -> PointGoal {
         self.arena.goal_bonus = bonus;
+        self
+    }
+
+    /// The same world without accelerometer, velocimeter and gyro: nine numbers less in an observation.
+    pub fn with_hidden_velocity(mut self) -> PointGoal {
+        self.arena.hide_velocity();
         self
     }
 

@@ -49,6 +49,8 @@ pub struct OptionInfo {
 pub enum Allowed {
     /// One of these.
     OneOf(&'static [f64]),
+    /// One of these words; its number is its place.
+    Words(&'static [&'static str]),
     /// Any finite number from this one on.
     AtLeast(f64),
 }
@@ -58,9 +60,26 @@ impl Allowed {
     pub fn contains(self, value: f64) -> bool {
         match self {
             Allowed::OneOf(choices) => choices.contains(&value),
+            Allowed::Words(words) => (0..words.len()).any(|place| place as f64 == value),
             Allowed::AtLeast(low) => value.is_finite() && value >= low,
         }
     }
+}
+
+impl OptionInfo {
+    /// Its value unless set, as it would be written.
+    pub fn default_word(&self) -> String {
+        match self.allowed {
+            Allowed::Words(words) => words[self.default as usize].to_owned(),
+            _ => self.default.to_string(),
+        }
+    }
+}
+
+/// The words that a task's option takes, each standing for its place; none if it takes numbers.
+pub fn words(task: &str, option: &str) -> Option<&'static [&'static str]> {
+    let option = find(task).ok()?.options.iter().find(|known| known.name == option)?;
+    if let Allowed::Words(words) = option.allowed { Some(words) } else { None }
 }
 
 impl std::fmt::Display for Allowed {
@@ -70,6 +89,7 @@ impl std::fmt::Display for Allowed {
                 let words: Vec<String> = choices.iter().map(f64::to_string).collect();
                 write!(f, "one of {}", words.join(", "))
             }
+            Allowed::Words(words) => write!(f, "one of {}", words.join(", ")),
             Allowed::AtLeast(low) => write!(f, "a finite number of at least {low}"),
         }
     }
@@ -138,6 +158,12 @@ pub static TASKS: &[TaskInfo] = &[
                 summary: "0: no obstacles; 1: 8 hazards; 2: 10 hazards and 10 vases, each with a cost",
             },
             GOAL_BONUS,
+            OptionInfo {
+                name: "hide",
+                default: 0.0,
+                allowed: Allowed::Words(&["nothing", "velocity"]),
+                summary: "velocity: no accelerometer, velocimeter and gyro, so that only memory tells how fast the robot is",
+            },
         ],
         build: |values| {
             let level = match values.get("level") {
@@ -145,7 +171,11 @@ pub static TASKS: &[TaskInfo] = &[
                 2.0 => GoalLevel::Two,
                 _ => GoalLevel::One,
             };
-            Box::new(PointGoal::new(level).with_goal_bonus(values.get("goal_bonus")))
+            let mut world = PointGoal::new(level).with_goal_bonus(values.get("goal_bonus"));
+            if values.get("hide") == 1.0 {
+                world = world.with_hidden_velocity();
+            }
+            Box::new(world)
         },
         team: None,
     },

@@ -23,9 +23,12 @@ fn variants() -> Vec<(String, Box<dyn Env>)> {
         };
         add(BTreeMap::new());
         for option in task.options {
-            if let Allowed::OneOf(choices) = option.allowed {
-                choices.iter().for_each(|&value| add(BTreeMap::from([(option.name.to_owned(), value)])));
-            }
+            let choices = match option.allowed {
+                Allowed::OneOf(choices) => choices.to_vec(),
+                Allowed::Words(words) => (0..words.len()).map(|place| place as f64).collect(),
+                Allowed::AtLeast(_) => Vec::new(),
+            };
+            choices.iter().for_each(|&value| add(BTreeMap::from([(option.name.to_owned(), value)])));
         }
     }
     all

@@ -37,6 +37,25 @@ fn options_reach_the_world() {
 }
 
 #[test]
+fn hidden_velocity_leaves_the_rest_as_it_was() {
+    let (mut open, mut hidden) = (PointGoal::default(), PointGoal::default().with_hidden_velocity());
+    assert_eq!((open.spec().obs_dim, hidden.spec().obs_dim), (60, 51));
+    let (mut seen, mut left, mut costs) = (vec![0.0; 60], vec![0.0; 51], [0.0]);
+    open.reset(3, &mut seen);
+    hidden.reset(3, &mut left);
+    for _ in 0..20 {
+        assert_eq!(bits(&seen[9..]), bits(&left), "the magnetometer and the lidars");
+        let outcome = open.step(&[0.6, -0.3], &mut seen, &mut costs);
+        assert_eq!(hidden.step(&[0.6, -0.3], &mut left, &mut costs), outcome);
+    }
+    assert!(seen[..9].iter().any(|x| x.abs() > 0.1), "there was something to hide");
+    let mut by_name = tasks::make("PointGoal", &options(&[("hide", 1.0)])).expect("a listed option");
+    assert_eq!(bits(&reset(&mut *by_name, 1)), bits(&reset(&mut hidden, 1)));
+    assert_eq!(tasks::words("PointGoal", "hide"), Some(&["nothing", "velocity"][..]));
+    assert_eq!(tasks::words("PointGoal", "level"), None);
+}
+
+#[test]
 fn mistakes_name_the_alternatives() {
     assert_eq!(
         complaint("PointGaol", &[]).to_string(),

@@ -236,7 +236,8 @@ pub struct Net {
     pub init: Init,
     /// First logarithm of the policy's deviation.
     pub log_std: f64,
-    /// Whether actor and critics remember: layer normalisation and a gated recurrent unit behind the hidden layers.
+    /// Whether actor and critics remember: a gated recurrent unit behind the hidden layers, and layer normalisation
+    /// before and after each, as in MAPPO. It needs observations of several numbers.
     pub recurrent: bool,
     /// Width of the recurrent unit.
     pub units: usize,
@@ -498,7 +499,15 @@ impl Config {
         let mut table =
             toml::Table::try_from(&*self).map_err(|e| ConfigError::new(format!("cannot change {key}: {e}")))?;
         let slot = find(&mut table, key)?;
-        let value = parse(key, text, slot.as_ref())?;
+        // Some options of tasks have words for values.
+        let words = key.strip_prefix("env.").and_then(|option| p3o_env::tasks::words(&self.task, option));
+        let value = match words {
+            Some(words) if text.parse::<f64>().is_err() => {
+                known(&format!("value of {key}"), text, words.iter().copied())?;
+                toml::Value::Float(words.iter().position(|word| *word == text).unwrap_or(0) as f64)
+            }
+            _ => parse(key, text, slot.as_ref())?,
+        };
         insert(&mut table, key, value);
         *self = table.try_into().map_err(|e: toml::de::Error| ConfigError::new(format!("{key}: {}", e.message())))?;
         Ok(())
@@ -586,6 +595,13 @@ impl Config {
         }
         range("net.units", self.net.units as f64, 1.0, 65_536.0)?;
         range("net.chunk", self.net.chunk as f64, 1.0, 1e8)?;
+        if self.net.recurrent && spec.obs_dim / spec.agents < 2 {
+            return Err(ConfigError::new(format!(
+                "net.recurrent normalises every observation in itself, which leaves nothing of the single number that {} \
+                 shows",
+                spec.name
+            )));
+        }
         let steps = r.batch / r.envs;
         if self.net.recurrent && !steps.is_multiple_of(self.net.chunk) {
             return Err(ConfigError::new(format!(

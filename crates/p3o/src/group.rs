@@ -374,7 +374,9 @@ mod tests {
         let action = ActionSpace::Discrete { n: 2 };
         let spec = EnvSpec { name: "Three".into(), obs_dim: 3, action, agents: 3, costs: vec![cost], horizon: 2 };
         let mut config = Config::preset("quick", "map3o", &spec).unwrap();
-        config.set("algo.reward_scale=none").unwrap();
+        for change in ["algo.reward_scale=none", "net.recurrent=false"] {
+            config.set(change).unwrap();
+        }
         let mut rng = ChaCha8Rng::seed_from_u64(0);
         (Group::new(&config, &spec, agents, 0, vec![rng.clone()], &mut rng), config)
     }

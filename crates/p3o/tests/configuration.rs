@@ -150,6 +150,7 @@ fn a_value_of_the_wrong_kind_is_refused_with_the_right_kind() {
         ("algo.clip=inf", "algo.clip takes a finite number, not `inf`"),
         ("limits.hazards=-inf", "limits.hazards takes a finite number"),
         ("env.level=two", "env.level takes a number, not `two`"),
+        ("env.hide=velocit", "unknown value of env.hide `velocit`; did you mean `velocity`?"),
     ] {
         let line = refused(assignment);
         assert!(line.contains(reason), "{assignment}: {line}");
@@ -167,6 +168,8 @@ fn nonsense_is_refused_by_name() {
         ("rollout.gamma=-0.1", "rollout.gamma"),
         ("rollout.lambda=1.01", "rollout.lambda must be between 0 and 1"),
         ("net.hidden=[16,0]", "net.hidden"),
+        ("net.units=0", "net.units"),
+        ("net.chunk=0", "net.chunk"),
         ("net.log_std=50", "net.log_std"),
         ("net.activation=tan", "unknown activation `tan`; did you mean `tanh`?"),
         ("net.init=orthogonl", "did you mean `orthogonal`?"),
@@ -203,6 +206,18 @@ fn nonsense_is_refused_by_name() {
         let line = nonsense(assignment);
         assert!(line.contains(reason), "{assignment}: {line}");
     }
+    // Memory needs whole sequences, first-order steps and something to normalise.
+    let mut config = point_goal();
+    config.set("net.recurrent=true").unwrap();
+    let refusal = |config: &Config, spec| one_line(config.check(spec).unwrap_err());
+    let spec = spec("PointGoal");
+    config.check(&spec).unwrap();
+    config.net.chunk = 30;
+    assert!(refusal(&config, &spec).contains("net.chunk (30) must divide the steps"));
+    config.net.chunk = 5;
+    config.set("algo.name=cpo").unwrap();
+    assert!(refusal(&config, &spec).contains("cpo needs second derivatives"));
+    assert!(refusal(&config, &EnvSpec { obs_dim: 1, ..spec.clone() }).contains("leaves nothing of the single number"));
     // A world without costs has nothing to limit.
     let bare = tasks::make("PointGoal", &[("level".to_string(), 0.0)].into()).unwrap().spec().clone();
     assert!(one_line(point_goal().check(&bare).unwrap_err()).contains("has no costs"));

@@ -12,6 +12,9 @@ use std::path::Path;
 /// Six updates of 500 steps per environment: episodes of 1000 steps are under way at every second checkpoint.
 const LONG: &[&str] = &["rollout.batch=2000", "steps=12000", "run.checkpoint_every=3", "critic.normalize=true"];
 
+/// Sixty steps are two episodes of SimpleSpread and a part.
+const TEAM: [&str; 3] = ["rollout.batch=240", "steps=1440", "rollout.normalize_obs=true"];
+
 fn config(task: &str, changes: &[&str]) -> Config {
     config_of("p3o", task, changes)
 }
@@ -84,6 +87,11 @@ fn a_killed_run_resumes_to_the_same_bits_on_any_number_of_threads() {
         check("full batch, normalised", &config("PointGoal", &normal)),
         check("mini-batches", &config("PointGoal", &mini)),
         check("mini-batches, normalised", &config("PointGoal", &[&mini[..], &normal].concat())),
+        check("networks that remember", &config("PointGoal", &["net.recurrent=true"])),
+        check(
+            "a team that remembers",
+            &config_of("map3o", "SimpleSpread", &[&TEAM[..], &["net.recurrent=true"]].concat()),
+        ),
         check("two constraints", &config("Navigation", &["algo.kappa_schedule=adaptive", "algo.offset=discounted"])),
     ];
     // The settings do something: no two kinds of run come to the same.
@@ -94,9 +102,7 @@ fn a_killed_run_resumes_to_the_same_bits_on_any_number_of_threads() {
 
 #[test]
 fn every_algorithm_resumes_to_the_same_bits() {
-    // Sixty steps are two episodes of SimpleSpread and a part.
-    let short = ["rollout.batch=240", "steps=1440", "rollout.normalize_obs=true"];
-    let changes = |algo| if MULTI_AGENT.contains(algo) { &short[..] } else { &[] };
+    let changes = |algo| if MULTI_AGENT.contains(algo) { &TEAM[..] } else { &[] };
     let outcomes: Vec<Vec<u8>> =
         ALGORITHMS.iter().map(|(algo, _)| check(algo, &config_of(algo, task_of(algo), changes(algo)))).collect();
     for (i, a) in outcomes.iter().enumerate() {
@@ -108,7 +114,8 @@ fn every_algorithm_resumes_to_the_same_bits() {
 fn a_checkpoint_holds_all_that_the_next_number_depends_on() {
     let home = tempfile::tempdir().unwrap();
     let (half, whole, other) = (home.path().join("half"), home.path().join("whole"), home.path().join("other"));
-    let config = config("PointGoal", &["rollout.normalize_obs=true", "algo.minibatch=128", "algo.offset=discounted"]);
+    let changes = ["rollout.normalize_obs=true", "algo.minibatch=130", "algo.offset=discounted", "net.recurrent=true"];
+    let config = config("PointGoal", &changes);
     let make = named_task(&config).unwrap();
     let mut learner = Learner::new(config.clone(), &*make).unwrap();
     let report = |learner: &mut Learner| {

@@ -10,6 +10,7 @@ mod first_order;
 mod gates;
 mod learning;
 mod losses;
+mod memory;
 mod minibatches;
 mod multipliers;
 mod paper;
