@@ -25,6 +25,8 @@ pub enum Command {
     Render(RenderArgs),
     /// Train several algorithms on one task with the same settings and put their results side by side.
     Compare(CompareArgs),
+    /// Draw the learning curves of runs: a row for each task, a line for each algorithm with the spread over its runs.
+    Plot(PlotArgs),
     /// Show the tasks with their costs and options, the algorithms, the presets, and the runs in ./runs.
     List,
     /// Measure the speed of this machine: environments, rollouts, training, and the share of its peak.
@@ -99,6 +101,17 @@ pub struct CompareArgs {
     /// Runs at a time; the results do not depend on it [default: all cores].
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
+}
+
+/// Arguments of `plot`.
+#[derive(Args)]
+pub struct PlotArgs {
+    /// Folders of runs, or folders with runs inside, such as those of `compare`.
+    #[arg(required = true, value_name = "RUN")]
+    pub runs: Vec<PathBuf>,
+    /// The picture, FILE.svg or FILE.png [default: both plot.svg and plot.png].
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
 }
 
 /// Arguments of `resume`.

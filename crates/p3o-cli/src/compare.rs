@@ -3,11 +3,11 @@
 use crate::args::{CompareArgs, TrainArgs};
 use crate::screen::{Bars, Grid, duration, figure, say, thousands};
 use crate::train::{resolve, shown};
-use crate::{Failure, stop_on_ctrl_c};
+use crate::{Failure, plot, stop_on_ctrl_c};
 use p3o::Error;
 use p3o::record::{ProgressCsv, Summary as Sample, Table, write_atomic};
 use p3o::run::Summary;
-use p3o_lab::figure::comparison;
+use p3o_lab::figure::{Row, curves};
 use p3o_lab::sweep::{Ended, Job, sweep};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -34,9 +34,12 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     write_atomic(&folder.join("compare.csv"), csv(&summaries).as_bytes()).map_err(Error::from)?;
     let groups = group(args, &jobs)?;
     let costs: Vec<_> = summaries[0].costs.iter().map(|(name, cost)| (name.clone(), cost.limit)).collect();
-    write_atomic(&folder.join("compare.svg"), comparison(&groups, &costs).as_bytes()).map_err(Error::from)?;
+    let picture = curves(&[Row { title: args.task.clone(), groups, costs }]);
+    for name in ["compare.svg", "compare.png"] {
+        plot::write(&picture, &folder.join(name))?;
+    }
     table(args, &summaries);
-    say!("\nIn {}: compare.csv, compare.svg, a run's folder per algorithm and seed", shown(&folder));
+    say!("\nIn {}: compare.csv, compare.svg, compare.png, a run's folder per algorithm and seed", shown(&folder));
     Ok(())
 }
 

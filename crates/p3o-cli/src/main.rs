@@ -6,6 +6,7 @@ mod compare;
 mod env_step;
 mod evaluate;
 mod list;
+mod plot;
 mod render;
 mod screen;
 mod train;
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
         Command::Evaluate(args) => evaluate::evaluate(&args),
         Command::Render(args) => render::render(&args),
         Command::Compare(args) => compare::compare(&args),
+        Command::Plot(args) => plot::plot(&args),
         Command::List => list::list(),
         Command::Bench(args) => bench::bench(&args),
         Command::EnvStep => env_step::env_step(),

@@ -142,7 +142,7 @@ fn drive(threads: Option<usize>, open: impl FnOnce() -> Result<Run, Error> + Sen
 fn draw(summary: &Summary, folder: &Path) -> Result<(), Error> {
     let table = ProgressCsv::read(&folder.join("progress.csv"))?;
     let costs: Vec<_> = summary.costs.iter().map(|(name, cost)| (name.clone(), cost.limit)).collect();
-    Ok(write_atomic(&folder.join("progress.svg"), p3o_lab::figure::progress(&table, &costs).as_bytes())?)
+    Ok(write_atomic(&folder.join("progress.svg"), p3o_lab::figure::progress(&table, &costs).svg().as_bytes())?)
 }
 
 fn table(s: &Summary, folder: &Path) {

@@ -7,18 +7,19 @@ const TWO: &[&str] = &["--algos", "p3o,ppo", "--seeds", "2", "--steps", "1600", 
 #[test]
 fn a_table_a_csv_and_a_picture_hold_every_algorithm() {
     let home = Home::new();
-    let told = home.good(&small_of("compare", "PointGoal", TWO));
-    for part in ["1,600 steps, 2 seeds", "cost hazards (limit 25)", "limits kept", " of 2", " ± "] {
+    let told = home.good(&small_of("compare", "PointGather", TWO));
+    for part in ["1,600 steps, 2 seeds", "cost bombs (limit 0.5)", "limits kept", " of 2", " ± "] {
         assert!(told.contains(part), "no {part:?} in {told}");
     }
     let csv = std::fs::read_to_string(home.path("c/compare.csv")).unwrap();
     let rows: Vec<Vec<&str>> = csv.lines().map(|l| l.split(',').collect()).collect();
-    assert_eq!(rows[0], ["algo", "seed", "steps", "return", "cost_hazards", "limit_hazards", "kept_hazards", "wall_s"]);
+    assert_eq!(rows[0], ["algo", "seed", "steps", "return", "cost_bombs", "limit_bombs", "kept_bombs", "wall_s"]);
     let who: Vec<String> = rows[1..].iter().map(|r| r[..3].join(" ")).collect();
     assert_eq!(who, ["p3o 0 1600", "ppo 0 1600", "p3o 1 1600", "ppo 1 1600"]);
     let svg = std::fs::read_to_string(home.path("c/compare.svg")).unwrap();
     assert_eq!(svg.matches("<polyline").count(), 4, "two panels of two algorithms");
     assert!(svg.contains(">p3o<") && svg.contains(">ppo<"));
+    assert!(tiny_skia::Pixmap::load_png(home.path("c/compare.png")).is_ok());
 }
 
 #[test]

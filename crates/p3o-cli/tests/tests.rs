@@ -6,6 +6,7 @@ mod env_step;
 mod evaluate;
 mod full_disk;
 mod interruption;
+mod plot;
 mod render;
 mod train;
 mod usage;

@@ -1,253 +1,352 @@
-//! Learning curves as SVG: panels side by side, a line per algorithm with the spread over its seeds, limits dashed.
+//! Figures: learning curves of groups of runs in rows of panels, and results against a setting, as SVG or PNG.
+//!
+//! A curve is the mean over a group's runs, the shade one standard deviation to either side. Each run is smoothed before:
+//! every point becomes the mean over a twentieth of the steps around it. Groups differ in colour, markers and, after
+//! eight, dashes, so that they can be told apart in grey and by the colour-blind.
 
-use p3o::record::Table;
-use std::fmt::Write;
+mod panel;
+mod picture;
 
-const WIDTH: f64 = 340.0;
-const HEIGHT: f64 = 240.0;
-const LEFT: f64 = 48.0;
-const RIGHT: f64 = 26.0;
-const TOP: f64 = 30.0;
-const BOTTOM: f64 = 36.0;
-const LEGEND: f64 = 24.0;
-/// Safe for the colour-blind (Okabe and Ito), the most different first.
-pub const COLOURS: [&str; 8] = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#666666", "#B8A800"];
+use crate::statistics::Interval;
+use p3o::record::{Summary, Table};
+use panel::{Axis, HEIGHT, INK, Line, Look, PALE, Panel, Style, WIDTH};
+use picture::{Anchor, LETTER, Pen};
 
-/// A line over the steps.
+pub use panel::Limit;
+pub use picture::Picture;
+
+/// Points of a curve; more would not be seen.
+const POINTS: usize = 240;
+const LEGEND_LINE: f64 = 20.0;
+const MARGIN: f64 = 18.0;
+
+/// A row of panels: one for the return, one for each cost.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Line {
-    /// One of [`COLOURS`].
-    pub colour: &'static str,
-    /// Steps and value.
-    pub points: Vec<(f64, f64)>,
-    /// Half the width of the shade around it, if any.
-    pub spread: Vec<f64>,
-    /// Whether it stays in the background.
-    pub faint: bool,
+pub struct Row {
+    /// The task; may be empty.
+    pub title: String,
+    /// Names, and the progress of the runs of each.
+    pub groups: Vec<(String, Vec<Table>)>,
+    /// Names and limits.
+    pub costs: Vec<(String, Option<f64>)>,
 }
 
-/// A quantity of some runs.
+/// A panel of results against a setting.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Panel {
-    /// What it shows.
+pub struct Study {
+    /// Above the panel.
     pub title: String,
-    /// A limit, drawn as a dashed line.
-    pub limit: Option<f64>,
-    /// From back to front.
-    pub lines: Vec<Line>,
+    /// The setting.
+    pub x_label: String,
+    /// The result.
+    pub y_label: String,
+    /// The limit on the result.
+    pub limit: Limit,
+    /// Names, and the results of each: the setting's value, and what it led to. An end that is not finite is not drawn.
+    pub series: Vec<(String, Vec<(f64, Interval)>)>,
 }
 
 /// One run's progress; `costs` are names and limits.
-pub fn progress(table: &Table, costs: &[(String, Option<f64>)]) -> String {
-    let panel = |title: &str, column: &str, colour, limit| {
-        let points = points(table, column);
-        let smooth = Line { colour, points: smoothed(&points), spread: Vec::new(), faint: false };
-        let raw = Line { points, faint: true, ..smooth.clone() };
-        Panel { title: title.to_string(), limit, lines: vec![raw, smooth] }
-    };
-    let mut panels = vec![panel("return", "return", COLOURS[0], None)];
-    for (name, limit) in costs {
-        panels.push(panel(&format!("cost {name}"), &format!("cost_{name}"), COLOURS[1], *limit));
-    }
-    svg(&panels, &[])
+pub fn progress(table: &Table, costs: &[(String, Option<f64>)]) -> Picture {
+    let panels = quantities(costs).into_iter().enumerate().map(|(i, quantity)| {
+        let points = points(table, &quantity.column);
+        let style = Style(i.min(1));
+        let smooth = smoothed(&points, 0.025 * points.last().map_or(0.0, |p| p[0]));
+        let raw = Line { style, look: Look::Faint, points, band: Vec::new() };
+        let smooth = Line { style, look: Look::Curve, points: smooth, band: Vec::new() };
+        quantity.panel("", vec![raw, smooth], false)
+    });
+    arrange(&[panels.collect()], &[], "lines: means over 5 % of the steps")
 }
 
-/// Groups of runs, such as the seeds of an algorithm: mean and standard deviation over the runs of each.
-pub fn comparison(groups: &[(String, Vec<Table>)], costs: &[(String, Option<f64>)]) -> String {
-    let panel = |title: &str, column: &str, limit| Panel {
-        title: title.to_string(),
-        limit,
-        lines: groups
-            .iter()
-            .zip(COLOURS.iter().cycle())
-            .map(|((_, runs), colour)| mean(runs, column, colour))
-            .collect(),
+/// Groups of runs, such as the seeds of an algorithm, a row for each task.
+pub fn curves(rows: &[Row]) -> Picture {
+    let names = names(rows.iter().flat_map(|row| row.groups.iter().map(|g| &g.0)));
+    let row_of = |row: &Row| -> Vec<Panel> {
+        let panel = |quantity: Quantity| {
+            let line = |(name, runs): &(String, Vec<Table>)| {
+                let style = Style(names.iter().position(|n| n == name).expect("all names are collected"));
+                mean(runs, &quantity.column, style)
+            };
+            let lines = row.groups.iter().map(line).collect();
+            quantity.panel(&row.title, lines, names.len() > 1)
+        };
+        quantities(&row.costs).into_iter().map(panel).collect()
     };
-    let mut panels = vec![panel("return", "return", None)];
-    for (name, limit) in costs {
-        panels.push(panel(&format!("cost {name}"), &format!("cost_{name}"), *limit));
-    }
-    let legend: Vec<(&str, &str)> = groups.iter().map(|g| g.0.as_str()).zip(COLOURS.iter().copied().cycle()).collect();
-    svg(&panels, &legend)
+    let panels: Vec<Vec<Panel>> = rows.iter().map(row_of).collect();
+    let sizes = rows.iter().flat_map(|row| &row.groups).map(|(_, runs)| runs.len());
+    let runs = match (sizes.clone().min().unwrap_or(0), sizes.max().unwrap_or(0)) {
+        (_, 0 | 1) => return arrange(&panels, &names, "lines: means over 5 % of the steps"),
+        (least, most) if least == most => most.to_string(),
+        (least, most) => format!("{least} to {most}"),
+    };
+    let lines = format!("lines: means over {runs} runs and over 5 % of the steps");
+    arrange(&panels, &names, &format!("{lines}; shades: standard deviation over the runs"))
 }
 
-/// Mean and deviation over runs whose rows stand at the same steps, as far as all of them reach.
-fn mean(runs: &[Table], column: &str, colour: &'static str) -> Line {
-    let smooth: Vec<Vec<(f64, f64)>> = runs.iter().map(|t| smoothed(&points(t, column))).collect();
-    let rows = smooth.iter().map(Vec::len).min().unwrap_or(0);
-    let at = |i: usize| {
-        let values: Vec<f64> = smooth.iter().map(|run| run[run.len() - rows + i].1).collect();
-        p3o::record::Summary::of(&values)
+/// Results against a setting, in rows of panels; `note` says what the intervals are.
+pub fn studies(rows: &[Vec<Study>], note: &str) -> Picture {
+    let names = names(rows.iter().flatten().flat_map(|study| study.series.iter().map(|s| &s.0)));
+    let panel = |study: &Study| {
+        let line = |(name, results): &(String, Vec<(f64, Interval)>)| Line {
+            style: Style(names.iter().position(|n| n == name).expect("all names are collected")),
+            look: Look::Dots,
+            points: results.iter().map(|(x, y)| [*x, y.mean]).collect(),
+            band: results.iter().map(|(_, y)| [y.low, y.high]).collect(),
+        };
+        let mut values: Vec<f64> = study.series.iter().flat_map(|s| s.1.iter().map(|r| r.0)).collect();
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        let wide = values.first().zip(values.last()).is_some_and(|(low, high)| *low > 0.0 && *high >= 20.0 * low);
+        Panel {
+            title: study.title.clone(),
+            x_label: study.x_label.clone(),
+            y_label: study.y_label.clone(),
+            axis: Axis::Values { values, log: wide && study.limit != Limit::Diagonal },
+            limit: study.limit,
+            lines: study.series.iter().map(line).collect(),
+            marked: true,
+        }
     };
+    let panels: Vec<Vec<Panel>> = rows.iter().map(|row| row.iter().map(panel).collect()).collect();
+    arrange(&panels, if names.len() > 1 { &names } else { &[] }, note)
+}
+
+/// A column of progress.csv and its panel.
+struct Quantity {
+    column: String,
+    title: String,
+    y_label: String,
+    limit: Limit,
+}
+
+fn quantities(costs: &[(String, Option<f64>)]) -> Vec<Quantity> {
+    let of = |column: String, title: String, what: &str, limit: Option<f64>| Quantity {
+        column,
+        title,
+        y_label: format!("{what} per episode"),
+        limit: limit.map_or(Limit::None, Limit::At),
+    };
+    let cost =
+        |(name, limit): &(String, Option<f64>)| of(format!("cost_{name}"), format!("cost {name}"), "cost", *limit);
+    std::iter::once(of("return".into(), "return".into(), "return", None)).chain(costs.iter().map(cost)).collect()
+}
+
+impl Quantity {
+    fn panel(self, task: &str, lines: Vec<Line>, marked: bool) -> Panel {
+        let title = if task.is_empty() { self.title } else { format!("{task}: {}", self.title) };
+        let x_label = "environment steps".to_string();
+        Panel { title, x_label, y_label: self.y_label, axis: Axis::Steps, limit: self.limit, lines, marked }
+    }
+}
+
+/// Every name once, in the order of its first appearance.
+fn names<'a>(all: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    all.for_each(|name| {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    });
+    names
+}
+
+/// Rows of panels over one legend and a note.
+fn arrange(rows: &[Vec<Panel>], legend: &[String], note: &str) -> Picture {
+    let width = WIDTH * rows.iter().map(Vec::len).max().unwrap_or(1).max(1) as f64;
+    let mut places = Vec::new();
+    let [mut x, mut y] = [MARGIN, HEIGHT * rows.len() as f64 + 16.0];
+    for name in legend {
+        let needed = 52.0 + LETTER * name.chars().count() as f64;
+        if x > MARGIN && x + needed > width {
+            [x, y] = [MARGIN, y + LEGEND_LINE];
+        }
+        places.push([x, y]);
+        x += needed;
+    }
+    let note_at = if legend.is_empty() { y } else { y + LEGEND_LINE };
+    let notes = wrapped(note, ((width - 2.0 * MARGIN) / LETTER) as usize);
+    let mut picture = Picture::new(width, note_at + 16.0 * notes.len() as f64 - 4.0);
+    for (i, row) in rows.iter().enumerate() {
+        row.iter().enumerate().for_each(|(k, p)| p.draw(&mut picture, [WIDTH * k as f64, HEIGHT * i as f64]));
+    }
+    for (i, ([x, y], name)) in places.into_iter().zip(legend).enumerate() {
+        picture.line(vec![[x, y - 4.0], [x + 26.0, y - 4.0]], Pen { width: 2.5, ..Style(i).pen() });
+        if legend.len() > 1 {
+            Style(i).marker(&mut picture, [x + 13.0, y - 4.0]);
+        }
+        picture.words([x + 32.0, y], name, Anchor::Start, INK);
+    }
+    for (i, line) in notes.iter().enumerate() {
+        picture.words([MARGIN, note_at + 16.0 * i as f64], line, Anchor::Start, PALE);
+    }
+    picture
+}
+
+/// Lines of at most `width` letters.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.len() + 1 + word.len() <= width => *line += &format!(" {word}"),
+            _ => lines.push(word.to_string()),
+        }
+    }
+    lines
+}
+
+/// Mean and deviation, at every step, over the runs that have got there.
+fn mean(runs: &[Table], column: &str, style: Style) -> Line {
+    let raw: Vec<Vec<[f64; 2]>> = runs.iter().map(|t| points(t, column)).collect();
+    let end = raw.iter().filter_map(|run| run.last()).map(|p| p[0]).fold(0.0, f64::max);
+    let smooth: Vec<Vec<[f64; 2]>> = raw.iter().map(|run| smoothed(run, 0.025 * end)).collect();
+    let mut steps: Vec<f64> = smooth.iter().flatten().map(|p| p[0]).collect();
+    steps.sort_by(f64::total_cmp);
+    steps.dedup();
+    if steps.len() > POINTS {
+        steps = (0..POINTS).map(|i| steps[i * (steps.len() - 1) / (POINTS - 1)]).collect();
+    }
+    let at = |x: &f64| Summary::of(&smooth.iter().filter_map(|run| value(run, *x)).collect::<Vec<f64>>());
+    let summaries: Vec<Summary> = steps.iter().map(at).collect();
+    let band = |s: &Summary| if s.n > 1 { [s.mean - s.sd, s.mean + s.sd] } else { [s.mean; 2] };
     Line {
-        colour,
-        points: (0..rows).map(|i| (smooth[0][smooth[0].len() - rows + i].0, at(i).mean)).collect(),
-        spread: (0..rows).map(|i| if runs.len() > 1 { at(i).sd } else { 0.0 }).collect(),
-        faint: false,
+        style,
+        look: Look::Curve,
+        points: steps.iter().zip(&summaries).map(|(x, s)| [*x, s.mean]).collect(),
+        band: summaries.iter().map(band).collect(),
     }
+}
+
+/// A run's value at a step, between its points linearly; none before its first and after its last.
+fn value(run: &[[f64; 2]], x: f64) -> Option<f64> {
+    let after = run.partition_point(|p| p[0] < x);
+    let [x1, y1] = *run.get(after)?;
+    if x1 == x {
+        return Some(y1);
+    }
+    let [x0, y0] = *run.get(after.checked_sub(1)?)?;
+    Some(y0 + (y1 - y0) * (x - x0) / (x1 - x0))
 }
 
 /// A column over the steps, without the rows where it has no value.
-fn points(table: &Table, column: &str) -> Vec<(f64, f64)> {
+fn points(table: &Table, column: &str) -> Vec<[f64; 2]> {
     let (Some(x), Some(y)) = (table.column("steps"), table.column(column)) else { return Vec::new() };
-    table.rows.iter().map(|row| (row[x], row[y])).filter(|p| p.1.is_finite()).collect()
+    table.rows.iter().map(|row| [row[x], row[y]]).filter(|p| p[1].is_finite()).collect()
 }
 
-/// Panels side by side over a legend of names and colours.
-pub fn svg(panels: &[Panel], legend: &[(&str, &str)]) -> String {
-    let width = WIDTH * panels.len() as f64;
-    let height = HEIGHT + if legend.is_empty() { 0.0 } else { LEGEND };
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
-         font-family=\"sans-serif\" font-size=\"11\" fill=\"#333\">\n<rect width=\"{width}\" height=\"{height}\" fill=\"#fff\"/>\n"
-    );
-    for (i, panel) in panels.iter().enumerate() {
-        writeln!(svg, "<g transform=\"translate({} 0)\">", WIDTH * i as f64).expect("writing to memory");
-        panel.draw(&mut svg);
-        svg += "</g>\n";
-    }
-    let mut x = LEFT;
-    for (name, colour) in legend {
-        let (y, text) = (HEIGHT + 8.0, escape(name));
-        let _ = writeln!(svg, "<path d=\"M{x} {y}h18\" stroke=\"{colour}\" stroke-width=\"3\"/>");
-        let _ = writeln!(svg, "<text x=\"{}\" y=\"{}\">{text}</text>", x + 23.0, y + 4.0);
-        x += 41.0 + 6.6 * name.chars().count() as f64;
-    }
-    svg + "</svg>\n"
-}
-
-impl Panel {
-    /// The lowest and the highest value shown.
-    fn range(&self) -> (f64, f64) {
-        let mut sorted: Vec<f64> =
-            self.lines.iter().flat_map(|l| l.points.iter().map(|p| p.1)).chain(self.limit).collect();
-        sorted.sort_by(f64::total_cmp);
-        // Early costs can be many times the limit; the picture is about what happens near it.
-        let high = sorted.get(sorted.len().saturating_sub(1) * 97 / 100).copied().unwrap_or(1.0);
-        let high = 1.08 * high.max(self.limit.unwrap_or(0.0) * 1.5).max(1e-3);
-        let low = if self.limit.is_some() { 0.0 } else { sorted.first().map_or(0.0, |low| low.min(0.0)) };
-        (low, high)
-    }
-
-    fn draw(&self, svg: &mut String) {
-        let (low, high) = self.range();
-        let end = self.lines.iter().filter_map(|l| l.points.last()).map(|p| p.0).fold(0.0, f64::max);
-        let end = if end > 0.0 { end } else { 1.0 };
-        let x = |steps: f64| LEFT + steps / end * (WIDTH - LEFT - RIGHT);
-        let y = |v: f64| HEIGHT - BOTTOM - (v.clamp(low, high) - low) / (high - low) * (HEIGHT - TOP - BOTTOM);
-        self.draw_axes(svg, (low, high), end, &x, &y);
-        let join = |points: &mut dyn Iterator<Item = (f64, f64)>| -> String {
-            let pairs: Vec<String> = points.map(|(s, v)| format!("{:.1},{:.1}", x(s), y(v))).collect();
-            pairs.join(" ")
-        };
-        let mut put = |text: String| *svg += &(text + "\n");
-        for Line { colour, points, spread, .. } in self.lines.iter().filter(|l| l.spread.iter().any(|&s| s > 0.0)) {
-            let above = points.iter().zip(spread).map(|(p, s)| (p.0, p.1 + s));
-            let below = points.iter().zip(spread).map(|(p, s)| (p.0, p.1 - s)).rev();
-            put(format!("<polygon points=\"{}\" fill=\"{colour}\" opacity=\"0.15\"/>", join(&mut above.chain(below))));
-        }
-        for Line { colour, points, faint, .. } in &self.lines {
-            let style = if *faint { "opacity=\"0.3\"" } else { "stroke-width=\"2\"" };
-            let points = join(&mut points.iter().copied());
-            put(format!("<polyline points=\"{points}\" fill=\"none\" stroke=\"{colour}\" {style}/>"));
-        }
-        if let Some(limit) = self.limit {
-            let (at, right) = (y(limit), WIDTH - RIGHT);
-            put(format!("<path d=\"M{LEFT} {at:.1}H{right}\" stroke=\"#333\" stroke-dasharray=\"6 4\"/>"));
-            put(format!("<text x=\"{right}\" y=\"{:.1}\" text-anchor=\"end\">limit {limit}</text>", at - 5.0));
-        }
-    }
-
-    fn draw_axes(
-        &self,
-        svg: &mut String,
-        (low, high): (f64, f64),
-        end: f64,
-        x: &dyn Fn(f64) -> f64,
-        y: &dyn Fn(f64) -> f64,
-    ) {
-        let mut put = |text: String| *svg += &(text + "\n");
-        put(format!(
-            "<text x=\"{LEFT}\" y=\"18\" font-size=\"13\" font-weight=\"bold\">{}</text>",
-            escape(&self.title)
-        ));
-        for v in ticks(low, high) {
-            let (at, right) = (y(v), WIDTH - RIGHT);
-            put(format!("<path d=\"M{LEFT} {at:.1}H{right}\" stroke=\"#e4e4e4\"/>"));
-            put(format!("<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{v}</text>", LEFT - 6.0, at + 4.0));
-        }
-        for v in ticks(0.0, end) {
-            let label = if v >= 1e6 { format!("{} M", v / 1e6) } else { format!("{} k", v / 1e3) };
-            let label = if v == 0.0 { "0".to_string() } else { label };
-            put(format!("<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{label}</text>", x(v), HEIGHT - 18.0));
-        }
-        let (right, bottom) = (WIDTH - RIGHT, HEIGHT - 4.0);
-        put(format!("<text x=\"{right}\" y=\"{bottom}\" text-anchor=\"end\" fill=\"#777\">steps</text>"));
-    }
-}
-
-/// Mean over a twentieth of the run around each point.
-fn smoothed(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    let reach = points.len() / 40;
-    let mean = |i: usize| {
-        let window = &points[i.saturating_sub(reach)..(i + reach + 1).min(points.len())];
-        window.iter().map(|p| p.1).sum::<f64>() / window.len() as f64
+/// The mean over all points at most `reach` steps away.
+fn smoothed(points: &[[f64; 2]], reach: f64) -> Vec<[f64; 2]> {
+    let mean = |x: f64| {
+        let first = points.partition_point(|p| p[0] < x - reach);
+        let window = &points[first..points.partition_point(|p| p[0] <= x + reach)];
+        window.iter().map(|p| p[1]).sum::<f64>() / window.len() as f64
     };
-    points.iter().enumerate().map(|(i, p)| (p.0, mean(i))).collect()
-}
-
-/// Four or five round numbers between `low` and `high`.
-fn ticks(low: f64, high: f64) -> Vec<f64> {
-    let rough = (high - low) / 5.0;
-    let power = 10f64.powf(rough.log10().floor());
-    let step = [1.0, 2.0, 2.5, 5.0, 10.0].iter().map(|m| m * power).find(|s| *s >= rough).unwrap_or(rough);
-    let first = (low / step).ceil() as i64;
-    // The product of a count and a short decimal may carry a last digit of dust.
-    let round = |v: f64| (v * 1e6).round() / 1e6;
-    (first..).map(|i| round(i as f64 * step)).take_while(|v| *v <= high).collect()
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;")
+    points.iter().map(|p| [p[0], mean(p[0])]).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn ticks_are_round_and_inside() {
-        assert_eq!(ticks(0.0, 37.0), [0.0, 10.0, 20.0, 30.0]);
-        assert_eq!(ticks(-1.2, 4.0), [0.0, 2.0, 4.0]);
-        assert_eq!(ticks(0.0, 0.6), [0.0, 0.2, 0.4, 0.6]);
+    fn table(columns: &[&str], rows: &[&[f64]]) -> Table {
+        Table {
+            columns: columns.iter().map(|c| c.to_string()).collect(),
+            rows: rows.iter().map(|r| r.to_vec()).collect(),
+        }
     }
 
     #[test]
     fn every_signal_has_a_panel_and_missing_values_are_left_out() {
-        let columns = ["steps", "return", "cost_heat"].map(String::from).to_vec();
-        let table = Table { columns, rows: vec![vec![10.0, f64::NAN, 3.0], vec![20.0, 1.0, 2.0]] };
-        let svg = progress(&table, &[("heat".into(), Some(2.5))]);
-        assert_eq!(svg.matches("<polyline").count(), 4);
-        assert!(svg.contains("limit 2.5") && svg.contains("cost heat") && !svg.contains("NaN"));
+        let rows: [&[f64]; 3] = [&[10.0, f64::NAN, 3.0], &[20.0, 1.0, 2.0], &[30.0, 1.5, 2.0]];
+        let svg = progress(&table(&["steps", "return", "cost_heat"], &rows), &[("heat".into(), Some(2.5))]).svg();
+        // Raw and smooth: two lines of two points for the return, two of three points for the cost.
+        assert_eq!(svg.matches("<polyline").count(), 2);
+        assert!([">limit<", ">2.5<", ">cost heat<", ">environment steps<"].iter().all(|part| svg.contains(part)));
+        assert!(!svg.contains("NaN"));
     }
 
     #[test]
     fn a_run_without_episodes_still_has_a_picture() {
-        let columns = ["steps", "return"].map(String::from).to_vec();
-        let svg = progress(&Table { columns, rows: Vec::new() }, &[]);
+        let svg = progress(&table(&["steps", "return"], &[]), &[]).svg();
         assert!(svg.contains("</svg>") && !svg.contains("NaN") && !svg.contains("inf"));
     }
 
     #[test]
-    fn groups_have_a_mean_a_shade_and_a_name() {
-        let columns = ["steps", "return"].map(String::from).to_vec();
-        let run = |v: f64| Table { columns: columns.clone(), rows: vec![vec![10.0, v], vec![20.0, 2.0 * v]] };
-        let line = mean(&[run(1.0), run(3.0)], "return", COLOURS[0]);
+    fn a_curve_is_mean_and_deviation_as_far_as_runs_go() {
+        let run = |v: f64| table(&["steps", "return"], &[&[10.0, v], &[20.0, 2.0 * v]]);
+        let line = mean(&[run(1.0), run(3.0)], "return", Style(0));
         // (1 + 3) / 2 and (2 + 6) / 2; the sample deviation of two numbers is their distance over the root of two.
-        assert_eq!(line.points, [(10.0, 2.0), (20.0, 4.0)]);
-        assert!((line.spread[0] - 2f64.sqrt()).abs() < 1e-12 && (line.spread[1] - 8f64.sqrt()).abs() < 1e-12);
-        let svg = comparison(&[("a".into(), vec![run(1.0), run(3.0)]), ("b<".into(), vec![run(2.0)])], &[]);
-        assert_eq!((svg.matches("<polygon").count(), svg.matches("<polyline").count()), (1, 2));
-        assert!(svg.contains(">a<") && svg.contains(">b&lt;<"));
+        assert_eq!(line.points, [[10.0, 2.0], [20.0, 4.0]]);
+        let (a, b) = (2f64.sqrt(), 8f64.sqrt());
+        for (band, expected) in line.band.iter().flatten().zip([2.0 - a, 2.0 + a, 4.0 - b, 4.0 + b]) {
+            assert!((band - expected).abs() < 1e-12, "{band} is not {expected}");
+        }
+        // A run with rows at 15 and 20 only: at 15 the other is half-way from 1 to 2, at 10 it is alone.
+        let late = table(&["steps", "return"], &[&[15.0, 4.5], &[20.0, 4.0]]);
+        assert_eq!(mean(&[run(1.0), late], "return", Style(0)).points, [[10.0, 1.0], [15.0, 3.0], [20.0, 3.0]]);
+        let short = table(&["steps", "return"], &[&[10.0, 5.0]]);
+        assert_eq!(mean(&[run(1.0), short], "return", Style(0)).points, [[10.0, 3.0], [20.0, 2.0]]);
+    }
+
+    #[test]
+    fn smoothing_is_the_mean_of_what_is_near() {
+        let points = [[0.0, 1.0], [10.0, 2.0], [20.0, 6.0], [30.0, 1.0]];
+        // Ten steps to either side: (1 + 2) / 2, (1 + 2 + 6) / 3, (2 + 6 + 1) / 3, (6 + 1) / 2.
+        assert_eq!(smoothed(&points, 10.0), [[0.0, 1.5], [10.0, 3.0], [20.0, 3.0], [30.0, 3.5]]);
+    }
+
+    #[test]
+    fn long_runs_become_as_many_points_as_can_be_seen() {
+        let rows: Vec<Vec<f64>> = (1..=1000).map(|i| vec![f64::from(i), 1.0]).collect();
+        let line = mean(&[Table { columns: vec!["steps".into(), "return".into()], rows }], "return", Style(0));
+        assert_eq!(line.points.len(), POINTS);
+        assert_eq!((line.points[0][0], line.points[POINTS - 1][0]), (1.0, 1000.0));
+    }
+
+    #[test]
+    fn a_name_has_one_style_in_all_rows_and_one_place_in_the_legend() {
+        let run = || table(&["steps", "return"], &[&[10.0, 1.0], &[20.0, 2.0], &[30.0, 3.0]]);
+        let row = |title: &str, names: &[&str]| Row {
+            title: title.into(),
+            groups: names.iter().map(|n| (n.to_string(), vec![run()])).collect(),
+            costs: Vec::new(),
+        };
+        let mut rows = [row("One", &["a", "b<"]), row("Two", &["b<"])];
+        let svg = curves(&rows).svg();
+        assert_eq!((svg.matches(">a<").count(), svg.matches(">b&lt;<").count()), (1, 1));
+        let lines: Vec<&str> = svg.lines().filter(|l| l.starts_with("<polyline")).collect();
+        let orange = |line: &&str| line.contains("#d55e00");
+        assert_eq!((lines.len(), lines.iter().filter(|l| orange(l)).count()), (3, 2));
+        assert!(!svg.contains(" runs"));
+        rows[1].groups[0].1.push(run());
+        assert!(curves(&rows).svg().contains("means over 1 to 2 runs"));
+    }
+
+    #[test]
+    fn a_study_has_bars_where_there_are_intervals_and_its_limit() {
+        let at = |x: f64, low: f64| (x, Interval { mean: 5.0, low, high: 6.0 });
+        let study = |limit| Study {
+            title: "t".into(),
+            x_label: "kappa".into(),
+            y_label: "cost".into(),
+            limit,
+            series: vec![("p3o".into(), vec![at(1.0, 4.0), at(10.0, 4.0), at(20.0, f64::NEG_INFINITY)])],
+        };
+        let picture = |limit| studies(&[vec![study(limit)]], "95 % intervals").svg();
+        // Two bars of three strokes; the connecting line has three points.
+        let svg = picture(Limit::None);
+        assert_eq!(svg.matches("stroke=\"#0072b2\" stroke-width=\"1.5\"").count(), 6);
+        assert_eq!((svg.matches("<polygon").count(), svg.contains(">limit<")), (3, false));
+        assert!([">kappa<", ">1<", ">10<", ">20<", ">95 % intervals<"].iter().all(|part| svg.contains(part)));
+        assert!(!svg.contains("inf") && !svg.contains("NaN"));
+        for limit in [Limit::At(5.0), Limit::Diagonal] {
+            assert!(picture(limit).contains(">limit<"));
+        }
+    }
+
+    #[test]
+    fn notes_are_wrapped_between_words() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert!(wrapped("", 7).is_empty());
     }
 }

@@ -9,6 +9,7 @@
 mod cmdp;
 pub mod figure;
 pub mod instances;
+pub mod letters;
 pub mod lp;
 pub mod statistics;
 pub mod sweep;

@@ -1,7 +1,7 @@
 //! Colours, text, and shapes of a world on a picture.
 
-use noto_sans_mono_bitmap::{FontWeight, RasterHeight, get_raster, get_raster_width};
 use p3o_env::{Form, Role, Shape};
+use p3o_lab::letters::{self, RasterHeight};
 use tiny_skia::{
     Color, FillRule, LineCap, LineJoin, Paint, Path, PathBuilder, Pixmap, PixmapPaint, PremultipliedColorU8, Rect,
     Stroke, StrokeDash, Transform,
@@ -84,28 +84,20 @@ impl Canvas {
     }
 
     pub fn text_width(&self, text: &str) -> f32 {
-        (get_raster_width(FontWeight::Regular, self.font) * text.chars().count()) as f32
+        (letters::advance(self.font) * text.chars().count()) as f32
     }
 
     /// Writes text with its upper left corner there; what is beyond the edge is cut off.
     pub fn text(&mut self, x: f32, y: f32, text: &str, ink: Rgb) {
         let (width, height) = (self.pixmap.width() as usize, self.pixmap.height() as usize);
-        let step = get_raster_width(FontWeight::Regular, self.font);
-        let raster = |c: char| get_raster(c, FontWeight::Regular, self.font);
-        let letter = |c: char| raster(c).or_else(|| raster('?')).expect("the font has all of ASCII");
         let pixels = self.pixmap.pixels_mut();
-        for (i, c) in text.chars().enumerate() {
-            let left = x as usize + i * step;
-            for (row, line) in letter(c).raster().iter().enumerate() {
-                for (column, &strength) in line.iter().enumerate() {
-                    let (px, py) = (left + column, y as usize + row);
-                    if strength > 0 && px < width && py < height {
-                        let pixel = &mut pixels[py * width + px];
-                        *pixel = blend(*pixel, ink, strength);
-                    }
-                }
+        letters::write(text, self.font, |column, row, strength| {
+            let (px, py) = (x as usize + column, y as usize + row);
+            if px < width && py < height {
+                let pixel = &mut pixels[py * width + px];
+                *pixel = blend(*pixel, ink, strength);
             }
-        }
+        });
     }
 
     /// Puts another picture on this one.
