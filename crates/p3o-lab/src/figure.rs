@@ -56,7 +56,7 @@ pub fn progress(table: &Table, costs: &[(String, Option<f64>)]) -> Picture {
         let smooth = Line { style, look: Look::Curve, points: smooth, band: Vec::new() };
         quantity.panel("", vec![raw, smooth], false)
     });
-    arrange(&[panels.collect()], &[], "lines: means over 5 % of the steps")
+    arrange(&[panels.collect()], &[], "thin: every update; thick: means over 5 % of the steps")
 }
 
 /// Groups of runs, such as the seeds of an algorithm, a row for each task.
