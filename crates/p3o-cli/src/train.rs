@@ -126,14 +126,14 @@ fn drive(threads: Option<usize>, open: impl FnOnce() -> Result<Run, Error> + Sen
         });
         progress.clear();
         let finish = finish?;
-        let summary = run.summarize()?;
-        draw(&summary, &folder)?;
+        let summary = run.summary().expect("training has ended");
+        draw(summary, &folder)?;
         if finish == Finish::Interrupted {
             let done = run.learner().progress();
             say!("Saved after {} steps. Go on with:  p3o resume {}", thousands(done.steps as f64), shown(&folder));
             return Err(Failure::Interrupted);
         }
-        table(&summary, &folder);
+        table(summary, &folder);
         Ok(())
     })
 }

@@ -6,7 +6,7 @@
 
 use p3o::record::ProgressCsv;
 use p3o::run::{self, Summary, checkpoint_path, named_task};
-use p3o::{Config, Error, Finish, Report, Run};
+use p3o::{Config, Error, Finish, Report, Run, checkpoint};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -58,6 +58,10 @@ pub fn sweep(jobs: &[Job], workers: usize, stop: &AtomicBool, watch: &dyn Watch)
 impl Job {
     fn run(&self, index: usize, stop: &AtomicBool, watch: &dyn Watch) -> Ended {
         if let Some(summary) = self.finished()? {
+            // It may have been killed after its last checkpoint.
+            if !self.folder.join("summary.json").is_file() {
+                run::write_summary(&self.folder, &summary)?;
+            }
             return Ok(Some(summary));
         }
         if stop.load(Ordering::SeqCst) {
@@ -73,22 +77,31 @@ impl Job {
                 if stop.load(Ordering::SeqCst) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             })?;
             match finish {
-                Finish::Done => Ok(Some(run.summarize()?)),
+                Finish::Done => Ok(run.summary().cloned()),
                 Finish::Interrupted => Ok(None),
             }
         })
     }
 
-    /// The summary of a run that has made all its steps; none if there is no such run yet.
+    /// The summary of a run whose checkpoint says that it has made all its steps; none if there is no such run yet. The
+    /// rows of progress.csv may be ahead of the checkpoint: a run killed then is not finished.
     pub fn finished(&self) -> Result<Option<Summary>, Error> {
-        if !checkpoint_path(&self.folder).is_file() {
+        let checkpoint = checkpoint_path(&self.folder);
+        if !checkpoint.is_file() {
             return Ok(None);
         }
         self.check_settings()?;
+        if checkpoint::steps(&checkpoint)? < self.steps() {
+            return Ok(None);
+        }
         let table = ProgressCsv::read(&self.folder.join("progress.csv"))?;
         let spec = named_task(&self.config)?().spec().clone();
-        let summary = run::summary(&self.config, &spec, &table);
-        Ok((summary.steps >= self.config.updates() * self.config.rollout.batch as u64).then_some(summary))
+        Ok(Some(run::summary(&self.config, &spec, &table)))
+    }
+
+    /// The steps it is to make: whole batches.
+    pub fn steps(&self) -> u64 {
+        self.config.updates() * self.config.rollout.batch as u64
     }
 
     fn open(&self) -> Result<Run, Error> {

@@ -85,3 +85,25 @@ fn a_finished_run_knows_its_task() {
     assert_eq!((summary.steps, summary.seed), (1200, 0));
     assert!(named_task(&jobs[0].config).is_ok());
 }
+
+#[test]
+fn a_run_killed_between_its_last_row_and_its_last_checkpoint_is_not_finished() {
+    let home = tempfile::tempdir().unwrap();
+    let jobs = jobs(home.path());
+    let checkpoint = p3o::run::checkpoint_path(&jobs[0].folder);
+    // A checkpoint after every update; the one of the second is kept aside.
+    let mut job = jobs[0].clone();
+    job.config.run.checkpoint_every = 1;
+    assert_eq!(work(std::slice::from_ref(&job), 1, 2), 0);
+    let second = std::fs::read(&checkpoint).unwrap();
+    assert_eq!(work(std::slice::from_ref(&job), 1, usize::MAX), 1);
+    let last = std::fs::read(&checkpoint).unwrap();
+    std::fs::write(&checkpoint, &second).unwrap();
+    assert!(job.finished().unwrap().is_none(), "all rows are there, the last checkpoint is not");
+    assert_eq!(work(std::slice::from_ref(&job), 1, usize::MAX), 1);
+    assert!(std::fs::read(&checkpoint).unwrap() == last);
+    // Killed later still, before its summary was written.
+    std::fs::remove_file(job.folder.join("summary.json")).unwrap();
+    assert_eq!(work(std::slice::from_ref(&job), 1, usize::MAX), 1);
+    assert!(job.folder.join("summary.json").is_file());
+}

@@ -16,6 +16,7 @@ use std::path::Path;
 
 const FORMAT: u32 = 3;
 const KEY: &str = "p3o";
+const DAMAGED: &str = "the checkpoint is damaged or not one at all";
 
 /// What a checkpoint says of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +38,12 @@ struct About {
 #[derive(Deserialize)]
 struct Format {
     format: u32,
+}
+
+/// How far it has come, which every format says alike.
+#[derive(Deserialize)]
+struct Made {
+    steps: u64,
 }
 
 /// Tensors on their way to a file.
@@ -152,15 +159,28 @@ fn to_bytes(learner: &Learner) -> Vec<u8> {
     serialize(views, Some(HashMap::from([(KEY.to_string(), about)]))).expect("the tensors were just made")
 }
 
+/// The steps that a file says its learner had made; nothing else of it is read or checked.
+pub fn steps(path: &Path) -> Result<u64, Error> {
+    let bytes = read(path)?;
+    let header = SafeTensors::read_metadata(&bytes).ok().and_then(|(_, header)| header.metadata().clone());
+    let made = header.as_ref().and_then(|m| m.get(KEY)).and_then(|about| serde_json::from_str(about).ok());
+    made.map(|Made { steps }| steps)
+        .ok_or_else(|| Error::Checkpoint { path: path.to_path_buf(), reason: DAMAGED.into() })
+}
+
 /// Continues from a file that [`save`] wrote for the same task, algorithm and networks.
 pub fn load(learner: &mut Learner, path: &Path) -> Result<(), Error> {
-    let bytes = std::fs::read(path)
-        .map_err(|e| std::io::Error::new(e.kind(), format!("cannot read {}: {}", path.display(), plain(&e))))?;
+    let bytes = read(path)?;
     from_bytes(learner, &bytes).map_err(|reason| Error::Checkpoint { path: path.to_path_buf(), reason })
 }
 
+fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    std::fs::read(path)
+        .map_err(|e| std::io::Error::new(e.kind(), format!("cannot read {}: {}", path.display(), plain(&e))).into())
+}
+
 fn from_bytes(learner: &mut Learner, bytes: &[u8]) -> Result<(), String> {
-    let damaged = "the checkpoint is damaged or not one at all";
+    let damaged = DAMAGED;
     let (_, header) = SafeTensors::read_metadata(bytes).map_err(|_| damaged)?;
     let about = header.metadata().as_ref().and_then(|m| m.get(KEY)).ok_or("this is not a checkpoint of p3o")?;
     // The format first, on its own: another one may describe itself in other words.

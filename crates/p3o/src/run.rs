@@ -64,6 +64,7 @@ pub struct Run {
     /// Seconds of earlier sittings.
     wall_before: f64,
     started: Instant,
+    summary: Option<Summary>,
     _lock: RunLock,
 }
 
@@ -142,6 +143,7 @@ impl Run {
             tags,
             wall_before,
             started: Instant::now(),
+            summary: None,
             _lock: lock,
         }
     }
@@ -212,14 +214,24 @@ impl Run {
         write_atomic(&self.folder.join("failure.txt"), text.as_bytes()).ok();
     }
 
-    /// Writes `summary.json` and returns it.
-    pub fn summarize(&self) -> Result<Summary, Error> {
+    /// What the run came to; none before [`Run::train`] has returned.
+    pub fn summary(&self) -> Option<&Summary> {
+        self.summary.as_ref()
+    }
+
+    fn summarize(&mut self) -> Result<(), Error> {
         let table = ProgressCsv::read(&self.folder.join("progress.csv"))?;
         let summary = summary(&self.learner.config, self.learner.spec(), &table);
-        let text = serde_json::to_string_pretty(&summary).expect("plain data can be written to memory");
-        write_atomic(&self.folder.join("summary.json"), (text + "\n").as_bytes())?;
-        Ok(summary)
+        write_summary(&self.folder, &summary)?;
+        self.summary = Some(summary);
+        Ok(())
     }
+}
+
+/// Writes `summary.json`.
+pub fn write_summary(folder: &Path, summary: &Summary) -> Result<(), Error> {
+    let text = serde_json::to_string_pretty(summary).expect("plain data can be written to memory");
+    Ok(write_atomic(&folder.join("summary.json"), (text + "\n").as_bytes())?)
 }
 
 /// Finds the maker of a configuration's world.
