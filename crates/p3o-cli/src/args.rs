@@ -27,6 +27,8 @@ pub enum Command {
     Compare(CompareArgs),
     /// Draw the learning curves of runs: a row for each task, a line for each algorithm with the spread over its runs.
     Plot(PlotArgs),
+    /// Run the paper's experiments on all cores and report what agrees with it; killed and started again, it goes on.
+    Reproduce(ReproduceArgs),
     /// Show the tasks with their costs and options, the algorithms, the presets, and the runs in ./runs.
     List,
     /// Measure the speed of this machine: environments, rollouts, training, and the share of its peak.
@@ -112,6 +114,29 @@ pub struct PlotArgs {
     /// The picture, FILE.svg or FILE.png [default: both plot.svg and plot.png].
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+/// Arguments of `reproduce`.
+#[derive(Args)]
+pub struct ReproduceArgs {
+    /// table1, single, kappa, limits, navigation, spread, pointgoal or all.
+    #[arg(required = true)]
+    pub experiments: Vec<String>,
+    /// smoke: a minute, to see that it works; cpu: some hours on two cores; paper: its networks and 10^7 steps.
+    #[arg(long, default_value = "cpu")]
+    pub scale: String,
+    /// Runs of each curve, with the seeds 0, 1, ... [default: the scale's, 2 to 5].
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    pub seeds: Option<u16>,
+    /// The folder of all runs and of the report.
+    #[arg(long, value_name = "DIR", default_value = "reproduce")]
+    pub out: PathBuf,
+    /// Runs at a time; the results do not depend on it [default: all cores].
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// Train nothing; report what is finished.
+    #[arg(long)]
+    pub report_only: bool,
 }
 
 /// Arguments of `resume`.

@@ -8,6 +8,7 @@ mod evaluate;
 mod list;
 mod plot;
 mod render;
+mod reproduce;
 mod screen;
 mod train;
 mod verify;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
         Command::Render(args) => render::render(&args),
         Command::Compare(args) => compare::compare(&args),
         Command::Plot(args) => plot::plot(&args),
+        Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::List => list::list(),
         Command::Bench(args) => bench::bench(&args),
         Command::EnvStep => env_step::env_step(),

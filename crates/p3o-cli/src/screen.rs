@@ -5,6 +5,7 @@ use p3o::{Learner, Report, Run};
 use p3o_lab::sweep::{Ended, Job, Watch};
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 /// Prints a line to standard output, which its reader may have closed (`p3o list | head -1`).
@@ -142,6 +143,10 @@ pub struct Bars {
     names: Vec<String>,
     /// Steps of every run.
     totals: Vec<u64>,
+    /// What a step of every run counts in the bar for all.
+    weights: Vec<f64>,
+    /// Runs that have ended.
+    over: AtomicUsize,
     all: MultiProgress,
     overall: ProgressBar,
     active: Mutex<BTreeMap<usize, ProgressBar>>,
@@ -152,14 +157,25 @@ impl Bars {
     /// For the runs of a sweep.
     pub fn new(jobs: &[Job]) -> Self {
         let names = jobs.iter().map(|job| format!("{} seed {}", job.config.algo.name, job.config.seed)).collect();
-        let totals: Vec<u64> = jobs.iter().map(|job| job.config.updates() * job.config.rollout.batch as u64).collect();
+        Self::weighted(jobs, names, vec![1.0; jobs.len()])
+    }
+
+    /// For runs with names of their own, whose steps take times in these proportions.
+    pub fn weighted(jobs: &[Job], names: Vec<String>, weights: Vec<f64>) -> Self {
+        let totals: Vec<u64> = jobs.iter().map(Job::steps).collect();
         let terminal = std::io::stderr().is_terminal();
         let target = if terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let all = MultiProgress::with_draw_target(target);
-        let overall = all.add(ProgressBar::new(totals.iter().sum()));
-        overall.set_style(bar_style("{prefix:<18} {bar:30.white/black} {percent:>3} %  {msg}{eta} left"));
+        let work: f64 = totals.iter().zip(&weights).map(|(steps, weight)| *steps as f64 * weight).sum();
+        let overall = all.add(ProgressBar::new(work as u64));
+        overall.set_style(bar_style("{prefix:<28} {bar:30.white/black} {percent:>3} %  {msg}{eta} left"));
         overall.set_prefix(format!("all {} runs", jobs.len()));
-        Bars { names, totals, all, overall, active: Mutex::default(), terminal }
+        let over = AtomicUsize::new(0);
+        Bars { names, totals, weights, over, all, overall, active: Mutex::default(), terminal }
+    }
+
+    fn advance(&self, job: usize, steps: u64) {
+        self.overall.inc((steps as f64 * self.weights[job]) as u64);
     }
 
     /// Removes the bars.
@@ -192,11 +208,11 @@ impl Watch for Bars {
             self.line(job, &format!("starting at step {}", thousands(steps as f64)));
         }
         let bar = self.all.insert_before(&self.overall, ProgressBar::new(self.totals[job]));
-        bar.set_style(bar_style("{prefix:<18} {bar:30.cyan/black} {percent:>3} %  {msg}"));
+        bar.set_style(bar_style("{prefix:<28} {bar:30.cyan/black} {percent:>3} %  {msg}"));
         bar.set_prefix(self.names[job].clone());
         bar.set_position(steps);
         // What an earlier sitting did says nothing about the time that is left.
-        self.overall.inc(steps);
+        self.advance(job, steps);
         self.overall.reset_eta();
         self.active().insert(job, bar);
     }
@@ -204,26 +220,30 @@ impl Watch for Bars {
     fn updated(&self, job: usize, report: &Report) {
         if let Some(bar) = self.active().get(&job) {
             let costs: Vec<String> = report.costs.iter().map(|c| figure(*c)).collect();
-            self.overall.inc(report.steps - bar.position());
+            self.advance(job, report.steps - bar.position());
             bar.set_position(report.steps);
             bar.set_message(format!("return {}  cost {}", figure(report.ret), costs.join(" ")));
         }
     }
 
     fn ended(&self, job: usize, ended: &Ended) {
-        if let Some(bar) = self.active().remove(&job) {
+        let bar = self.active().remove(&job);
+        if let Some(bar) = &bar {
             bar.finish_and_clear();
         } else {
-            self.overall.inc(self.totals[job]);
+            self.advance(job, self.totals[job]);
             self.overall.reset_eta();
         }
+        let count = format!("{} of {}", 1 + self.over.fetch_add(1, Ordering::SeqCst), self.names.len());
         match ended {
             Ok(Some(summary)) => {
                 let costs: Vec<String> =
                     summary.costs.iter().map(|(n, c)| format!("{n} {}", optional(c.mean))).collect();
-                self.line(job, &format!("done, return {}, {}", optional(summary.return_mean), costs.join(", ")));
+                let ret = optional(summary.return_mean);
+                self.line(job, &format!("done ({count}), return {ret}, {}", costs.join(", ")));
             }
-            Ok(None) => self.line(job, "stopped"),
+            Ok(None) if bar.is_some() => self.line(job, "stopped"),
+            Ok(None) => {}
             Err(error) => self.line(job, &error.to_string()),
         }
     }

@@ -8,6 +8,7 @@ mod full_disk;
 mod interruption;
 mod plot;
 mod render;
+mod reproduce;
 mod train;
 mod usage;
 mod util;

@@ -11,6 +11,7 @@ pub mod figure;
 pub mod instances;
 pub mod letters;
 pub mod lp;
+pub mod reproduce;
 pub mod statistics;
 pub mod sweep;
 mod tabular;

@@ -3,6 +3,7 @@
 mod claims;
 mod evaluation;
 mod programs;
+mod reproduction;
 mod steps;
 mod sweeps;
 mod training;

@@ -1,0 +1,235 @@
+//! The experiments and scales as they stand in `experiments/*.toml`.
+
+use p3o::error::suggest;
+use p3o::run::make_for;
+use p3o::{Config, ConfigError, Error};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// Every experiment by name, in the order of the paper.
+const EXPERIMENTS: &[(&str, &str)] = &[
+    ("table1", include_str!("../../experiments/table1.toml")),
+    ("single", include_str!("../../experiments/single.toml")),
+    ("kappa", include_str!("../../experiments/kappa.toml")),
+    ("limits", include_str!("../../experiments/limits.toml")),
+    ("navigation", include_str!("../../experiments/navigation.toml")),
+    ("spread", include_str!("../../experiments/spread.toml")),
+    ("pointgoal", include_str!("../../experiments/pointgoal.toml")),
+];
+const SCALES: &str = include_str!("../../experiments/scales.toml");
+
+/// A table or figure of the paper.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// What it is called on the command line.
+    #[serde(skip)]
+    pub name: String,
+    /// What it is called in the paper.
+    pub title: String,
+    /// What it shows.
+    pub about: String,
+    /// One for each task.
+    pub group: Vec<Group>,
+}
+
+/// The part of an experiment on one task.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Group {
+    /// The world.
+    pub task: String,
+    /// What costs are measured against by curves that train without a limit on them.
+    #[serde(default)]
+    pub limits: BTreeMap<String, f64>,
+    /// What is compared.
+    pub curves: Vec<Curve>,
+    /// What the paper says of it.
+    #[serde(default)]
+    pub claims: Vec<Claim>,
+}
+
+/// An algorithm with its settings, run with several seeds.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Curve {
+    /// As the paper calls it.
+    pub name: String,
+    /// As the command line calls it.
+    pub algo: String,
+    /// Its own settings.
+    #[serde(default)]
+    pub set: Vec<String>,
+    /// Its own limits, NAME=NUMBER or NAME=none.
+    #[serde(default)]
+    pub limit: Vec<String>,
+    /// The paper's means and halves of their 95 % intervals, of `return` and of costs.
+    #[serde(default)]
+    pub paper: BTreeMap<String, (f64, f64)>,
+}
+
+/// A sentence of the paper as a rule.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// Which rule.
+    pub kind: Kind,
+    /// What the paper says.
+    pub paper: String,
+    /// The curve it is about.
+    #[serde(default)]
+    pub a: String,
+    /// The curve it is compared with.
+    #[serde(default)]
+    pub b: String,
+    /// The curves it is about, for `stable_over`.
+    #[serde(default)]
+    pub all: Vec<String>,
+    /// The cost it is about; the task's only one if not given.
+    #[serde(default)]
+    pub cost: Option<String>,
+    /// The share of the return or of the limit within which `stable_over` and `reaches_limit` hold.
+    #[serde(default)]
+    pub within: f64,
+}
+
+/// What a claim says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// The cost of `a` is at most its limit.
+    KeepsLimit,
+    /// The cost of `a` is over its limit.
+    Violates,
+    /// The cost of `a` is within a share of its limit.
+    ReachesLimit,
+    /// `a` earns more than `b`.
+    HigherReturn,
+    /// `a` costs less than `b`.
+    LowerCost,
+    /// The cost of `a` is nearer to its limit than that of `b`.
+    NearerLimit,
+    /// `a` is over its limit in more of its training than `b`.
+    MoreOvershoot,
+    /// The return of `a` changes more from update to update than that of `b`.
+    LessSteady,
+    /// The returns of all curves are within a share of their mean.
+    StableOver,
+}
+
+/// How large the experiments are.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scale {
+    /// What it is called on the command line.
+    #[serde(skip)]
+    pub name: String,
+    /// What it is for.
+    pub about: String,
+    /// The preset that everything starts from.
+    pub preset: String,
+    /// Runs of every curve.
+    pub seeds: u16,
+    /// Whether its runs are long enough to decide anything.
+    pub decides: bool,
+    /// Settings of all tasks.
+    #[serde(default)]
+    pub set: Vec<String>,
+    /// What differs from task to task.
+    #[serde(default)]
+    pub tasks: BTreeMap<String, TaskScale>,
+}
+
+/// What a scale changes for one task, for all algorithms alike.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskScale {
+    /// Environment steps, if not the preset's.
+    #[serde(default)]
+    pub steps: Option<f64>,
+    /// Runs of every curve, if not the scale's.
+    #[serde(default)]
+    pub seeds: Option<u16>,
+    /// Settings.
+    #[serde(default)]
+    pub set: Vec<String>,
+    /// Settings that an algorithm needs beyond these.
+    #[serde(default)]
+    pub algos: BTreeMap<String, Vec<String>>,
+}
+
+impl Experiment {
+    /// All of them.
+    pub fn all() -> Vec<Experiment> {
+        let read = |(name, text): &(&str, &str)| {
+            let experiment: Experiment =
+                toml::from_str(text).unwrap_or_else(|e| panic!("experiments/{name}.toml: {e}"));
+            Experiment { name: name.to_string(), ..experiment }
+        };
+        EXPERIMENTS.iter().map(read).collect()
+    }
+
+    /// Those with these names; `all` stands for every one.
+    pub fn named(names: &[String]) -> Result<Vec<Experiment>, ConfigError> {
+        let known = || EXPERIMENTS.iter().map(|e| e.0).chain(["all"]);
+        for name in names {
+            if !known().any(|k| k == name) {
+                let (hint, list) = (suggest(name, known()), known().collect::<Vec<_>>().join(", "));
+                return Err(ConfigError::new(format!("unknown experiment `{name}`{hint} (there is: {list})")));
+            }
+        }
+        let wanted = |e: &Experiment| names.iter().any(|n| *n == e.name || n == "all");
+        Ok(Self::all().into_iter().filter(wanted).collect())
+    }
+}
+
+impl Scale {
+    /// The one with this name.
+    pub fn named(name: &str) -> Result<Scale, ConfigError> {
+        let mut scales: BTreeMap<String, Scale> =
+            toml::from_str(SCALES).unwrap_or_else(|e| panic!("experiments/scales.toml: {e}"));
+        let names: Vec<String> = scales.keys().cloned().collect();
+        let scale = scales.remove(name).ok_or_else(|| {
+            let hint = suggest(name, names.iter().map(String::as_str));
+            ConfigError::new(format!("unknown scale `{name}`{hint} (there is: {})", names.join(", ")))
+        })?;
+        Ok(Scale { name: name.to_string(), ..scale })
+    }
+
+    /// Runs of every curve on a task.
+    pub fn seeds_of(&self, task: &str) -> u16 {
+        self.tasks.get(task).and_then(|t| t.seeds).unwrap_or(self.seeds)
+    }
+
+    /// All settings of a curve, later ones over earlier ones.
+    pub fn settings(&self, task: &str, curve: &Curve) -> Vec<String> {
+        let task = self.tasks.get(task);
+        let steps = task.and_then(|t| t.steps).map(|steps| format!("steps={steps}"));
+        let shared = task.map(|t| t.set.as_slice()).unwrap_or_default();
+        let own = task.and_then(|t| t.algos.get(&curve.algo)).map(Vec::as_slice).unwrap_or_default();
+        let all = [self.set.as_slice(), shared, own, &curve.set].concat();
+        steps.into_iter().chain(all).collect()
+    }
+
+    /// A curve's configuration with seed 0.
+    pub fn config(&self, task: &str, curve: &Curve) -> Result<Config, Error> {
+        let settings = self.settings(task, curve);
+        let number = |(key, value): (&str, &str)| Some((key.to_string(), value.parse().ok()?));
+        let options = settings.iter().filter_map(|s| s.strip_prefix("env.")?.split_once('=').and_then(number));
+        let options: BTreeMap<String, f64> = options.collect();
+        let env = make_for(&curve.algo, task, &options)?;
+        let mut config = Config::preset(&self.preset, &curve.algo, env.spec())?;
+        config.env = options;
+        for setting in &settings {
+            config.set(setting)?;
+        }
+        for limit in &curve.limit {
+            match limit.split_once('=') {
+                Some((name, "none")) => config.limits.remove(name).map(drop),
+                _ => Some(config.set(&format!("limits.{limit}"))?),
+            };
+        }
+        config.check(env.spec())?;
+        Ok(config)
+    }
+}

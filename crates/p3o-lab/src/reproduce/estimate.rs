@@ -1,0 +1,131 @@
+//! How long a sweep will take, from runs that have been made and short measurements of the others.
+
+use crate::sweep::Job;
+use p3o::record::ProgressCsv;
+use p3o::run::{checkpoint_path, named_task};
+use p3o::{Config, Error, Learner, checkpoint};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+/// What is known of the time that jobs take.
+#[derive(Clone, Debug)]
+pub struct Estimate {
+    /// Seconds until all are done.
+    pub seconds: f64,
+    /// Steps that every job still has to make.
+    pub left: Vec<u64>,
+    /// Seconds that one core takes for a step of every job.
+    pub per_step: Vec<f64>,
+    /// Jobs that have nothing left to do.
+    pub finished: usize,
+}
+
+/// Runs that take equally long per step, as far as an estimate goes.
+type Sort = (String, String);
+
+fn sort(job: &Job) -> Sort {
+    (job.config.task.clone(), job.config.algo.name.clone())
+}
+
+/// Estimates the time that is left on so many workers.
+pub fn estimate(jobs: &[Job], workers: usize) -> Result<Estimate, Error> {
+    let left: Vec<u64> = jobs.iter().map(left).collect();
+    let mut speeds = past(jobs);
+    let mut unknown: BTreeMap<Sort, &Config> = BTreeMap::new();
+    for (job, _) in jobs.iter().zip(&left).filter(|(_, left)| **left > 0) {
+        if !speeds.contains_key(&sort(job)) {
+            unknown.entry(sort(job)).or_insert(&job.config);
+        }
+    }
+    speeds.extend(probe_all(&unknown.into_iter().collect::<Vec<_>>(), workers)?);
+    let per_step: Vec<f64> = jobs.iter().map(|job| speeds.get(&sort(job)).copied().unwrap_or(0.0)).collect();
+    let times = left.iter().zip(&per_step).map(|(left, pace)| *left as f64 * pace);
+    let finished = left.iter().filter(|left| **left == 0).count();
+    Ok(Estimate { seconds: makespan(times, workers), left, per_step, finished })
+}
+
+impl Estimate {
+    /// Whether a job has nothing left to do, not even its summary.
+    pub fn is_over(&self, index: usize, job: &Job) -> bool {
+        self.left[index] == 0 && job.folder.join("summary.json").is_file()
+    }
+}
+
+/// Steps that a job still has to make. A folder that cannot be read counts as empty: the sweep will say what is wrong.
+fn left(job: &Job) -> u64 {
+    let checkpoint = checkpoint_path(&job.folder);
+    let made = if checkpoint.is_file() { checkpoint::steps(&checkpoint).unwrap_or(0) } else { 0 };
+    job.steps().saturating_sub(made)
+}
+
+/// Seconds per step of the runs that are there already.
+fn past(jobs: &[Job]) -> BTreeMap<Sort, f64> {
+    let mut sums: BTreeMap<Sort, (f64, f64)> = BTreeMap::new();
+    for job in jobs.iter().filter(|job| job.folder.join("progress.csv").is_file()) {
+        let Ok(table) = ProgressCsv::read(&job.folder.join("progress.csv")) else { continue };
+        let (Some(steps), Some(wall)) = (table.column("steps"), table.column("wall_s")) else { continue };
+        if let Some(row) = table.rows.last() {
+            let sum = sums.entry(sort(job)).or_default();
+            *sum = (sum.0 + row[wall], sum.1 + row[steps]);
+        }
+    }
+    sums.into_iter().map(|(sort, (wall, steps))| (sort, wall / steps)).collect()
+}
+
+/// Measures on as many threads at once as the sweep will use.
+fn probe_all(configs: &[(Sort, &Config)], workers: usize) -> Result<Vec<(Sort, f64)>, Error> {
+    let (next, speeds) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..workers.min(configs.len()) {
+            scope.spawn(|| {
+                while let Some((sort, config)) = configs.get(next.fetch_add(1, Ordering::SeqCst)) {
+                    let speed = probe(config).map(|speed| (sort.clone(), speed));
+                    speeds.lock().expect("nothing panics with it").push(speed);
+                }
+            });
+        }
+    });
+    speeds.into_inner().expect("nothing panics with it").into_iter().collect()
+}
+
+/// Seconds per step: the second of two updates on a tenth of the batch, whose passes are as many as the whole one's.
+fn probe(config: &Config) -> Result<f64, Error> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+    let pool = pool.map_err(|e| Error::Folder(format!("cannot start a thread: {e}")))?;
+    pool.install(|| {
+        let mut config = config.clone();
+        config.rollout.batch = (config.rollout.batch / 10).next_multiple_of(config.rollout.envs);
+        let batch = config.rollout.batch as f64;
+        let make = named_task(&config)?;
+        let mut learner = Learner::new(config, &*make)?;
+        learner.update()?;
+        let start = Instant::now();
+        learner.update()?;
+        Ok(start.elapsed().as_secs_f64() / batch)
+    })
+}
+
+/// When the last job ends if every worker takes the next one as soon as it is free.
+fn makespan(times: impl Iterator<Item = f64>, workers: usize) -> f64 {
+    let mut free = vec![0.0; workers.max(1)];
+    for time in times {
+        let first = free.iter_mut().min_by(|a, b| f64::total_cmp(a, b)).expect("there is a worker");
+        *first += time;
+    }
+    free.into_iter().fold(0.0, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_takes_the_next_job_when_it_is_free() {
+        // The first takes 5 alone; the second 3, then 1 and 2.
+        assert_eq!(makespan([5.0, 3.0, 1.0, 2.0].into_iter(), 2), 6.0);
+        assert_eq!(makespan([5.0, 3.0].into_iter(), 1), 8.0);
+        assert_eq!(makespan(std::iter::empty(), 4), 0.0);
+    }
+}

@@ -1,0 +1,14 @@
+//! The paper's experiments, from data to verdicts.
+//!
+//! [`data`] reads what is to be run and what the paper says of it from `experiments/*.toml`; [`plan`] makes runs of it, each in
+//! a folder named by what it is, so that experiments share them; [`estimate`] says how long they will take; [`results`] reads
+//! what has been finished.
+
+pub mod data;
+pub mod estimate;
+pub mod plan;
+pub mod results;
+
+pub use data::{Experiment, Scale};
+pub use plan::Plan;
+pub use results::Results;
