@@ -96,7 +96,8 @@ fn probe(config: &Config) -> Result<f64, Error> {
     let pool = pool.map_err(|e| Error::Folder(format!("cannot start a thread: {e}")))?;
     pool.install(|| {
         let mut config = config.clone();
-        config.rollout.batch = (config.rollout.batch / 10).next_multiple_of(config.rollout.envs);
+        let chunk = if config.net.recurrent { config.net.chunk } else { 1 };
+        config.rollout.batch = (config.rollout.batch / 10).next_multiple_of(config.rollout.envs * chunk);
         let batch = config.rollout.batch as f64;
         let make = named_task(&config)?;
         let mut learner = Learner::new(config, &*make)?;
