@@ -79,7 +79,7 @@ fn what_one_agent_sees_changes_no_other_agents_distribution() {
 
 #[test]
 fn agents_share_an_actor_or_have_their_own() {
-    for agents in [2, 3, 4] {
+    for agents in 2..=8 {
         let option = format!("env.agents={agents}");
         let spec = make_for("map3o", "SimpleSpread", &[("agents".to_string(), f64::from(agents))].into())
             .unwrap()
