@@ -1,13 +1,14 @@
 //! `p3o reproduce`: the paper's experiments, from an empty folder to a report.
 
 use crate::args::ReproduceArgs;
-use crate::screen::{Bars, Grid, duration, figure, say};
+use crate::screen::{Bars, Grid, duration, say};
 use crate::train::shown;
 use crate::{Failure, stop_on_ctrl_c};
-use p3o::record::Summary as Sample;
+use p3o_lab::reproduce::document::Block;
 use p3o_lab::reproduce::estimate::{Estimate, estimate};
-use p3o_lab::reproduce::{Experiment, Plan, Results, Scale};
+use p3o_lab::reproduce::{Experiment, Plan, Results, Scale, report};
 use p3o_lab::sweep::{Job, sweep};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 /// `p3o reproduce`
@@ -58,57 +59,46 @@ fn announce(args: &ReproduceArgs, plan: &Plan, estimate: &Estimate, workers: usi
 /// Tables on the screen and files in the report's folder.
 fn report(args: &ReproduceArgs, plan: &Plan) -> Result<(), Failure> {
     let results = Results::read(plan)?;
-    let folder = args.out.join("report");
-    std::fs::create_dir_all(&folder).map_err(|e| Failure::Failed(format!("cannot make {}: {e}", folder.display())))?;
-    results.write_csv(&folder)?;
     for (e, experiment) in plan.experiments.iter().enumerate() {
-        for g in 0..experiment.group.len() {
-            say!("\n{}; {}, means over the last tenth\n", experiment.title, experiment.group[g].task);
-            table(&results, e, g);
+        for (g, group) in experiment.group.iter().enumerate() {
+            say!("\n{}; {}, ± is half of the 95 % interval\n", experiment.title, group.task);
+            let Block::Table { head, rows } = report::means(&results, (e, g)) else { continue };
+            let mut grid = Grid::new(&head.iter().map(String::as_str).collect::<Vec<_>>());
+            rows.into_iter().for_each(|row| grid.row(row));
+            grid.print();
         }
     }
-    say!("\n{} of {} runs are in. In {}: runs.csv", results.finished(), plan.jobs.len(), shown(&folder));
+    let folder = args.out.join("report");
+    std::fs::create_dir_all(&folder).map_err(|e| Failure::Failed(format!("cannot make {}: {e}", folder.display())))?;
+    let whole = Plan::new(reported(args, plan)?, plan.scale.clone(), args.seeds, &args.out)?;
+    report::write(&Results::read(&whole)?, &command(args, &whole), &folder)?;
+    let folder = shown(&folder);
+    say!(
+        "\n{} of {} runs are in. In {folder}: index.html, README.md, curves.csv, runs.csv",
+        results.finished(),
+        plan.jobs.len()
+    );
     Ok(())
 }
 
-/// A row per curve, with the paper's figures where it has any.
-fn table(results: &Results, e: usize, g: usize) {
-    let group = &results.plan.experiments[e].group[g];
-    let costs = results.costs(e, g);
-    let in_paper = group.curves.iter().any(|c| !c.paper.is_empty());
-    let mut headings = vec!["".to_string(), "seeds".into(), "return".into()];
-    for name in &costs {
-        let limit = results.common_limit(e, g, name);
-        headings.push(limit.map_or(name.clone(), |limit| format!("{name} ({limit})")));
-    }
-    headings.push("limits kept".into());
-    if in_paper {
-        headings
-            .extend(std::iter::once("return").chain(costs.iter().map(String::as_str)).map(|n| format!("paper: {n}")));
-    }
-    let mut grid = Grid::new(&headings.iter().map(String::as_str).collect::<Vec<_>>());
-    for (c, curve) in group.curves.iter().enumerate() {
-        let runs = results.of(e, g, c);
-        let mut row = vec![curve.name.clone(), runs.len().to_string()];
-        row.push(spread(runs.iter().map(|r| r.summary.return_mean)));
-        row.extend(costs.iter().map(|name| spread(runs.iter().map(|r| r.summary.costs[name].mean))));
-        row.push(format!("{} of {}", results.kept(e, g, c), runs.len()));
-        if in_paper {
-            let quoted = |name: &str| curve.paper.get(name).map_or(String::new(), |(m, h)| format!("{m} ± {h}"));
-            row.extend(std::iter::once("return").chain(costs.iter().map(String::as_str)).map(quoted));
-        }
-        grid.row(row);
-    }
-    grid.print();
+/// The experiments that were asked for, and those that have runs of every curve already.
+fn reported(args: &ReproduceArgs, plan: &Plan) -> Result<Vec<Experiment>, Failure> {
+    let everything = Plan::new(Experiment::all(), plan.scale.clone(), args.seeds, &args.out)?;
+    let results = Results::read(&everything)?;
+    let is_there = |e: usize| {
+        let groups = 0..everything.experiments[e].group.len();
+        groups.flat_map(|g| results.spots(e, g)).all(|spot| !results.of(spot).is_empty())
+    };
+    let wanted = |name: &str| plan.experiments.iter().any(|e| e.name == name);
+    let kept = everything.experiments.iter().enumerate().filter(|(e, x)| wanted(&x.name) || is_there(*e));
+    Ok(kept.map(|(_, experiment)| experiment.clone()).collect())
 }
 
-/// Mean and deviation over the seeds.
-fn spread(values: impl Iterator<Item = Option<f64>>) -> String {
-    let values: Vec<f64> = values.flatten().collect();
-    let sample = Sample::of(&values);
-    match values.len() {
-        0 => "-".into(),
-        1 => figure(sample.mean),
-        _ => format!("{} ± {}", figure(sample.mean), figure(sample.sd)),
-    }
+/// What makes this report again.
+fn command(args: &ReproduceArgs, plan: &Plan) -> String {
+    let names: Vec<&str> = plan.experiments.iter().map(|e| e.name.as_str()).collect();
+    let names = if names.len() == Experiment::all().len() { "all".to_string() } else { names.join(" ") };
+    let seeds = args.seeds.map_or(String::new(), |seeds| format!(" --seeds {seeds}"));
+    let out = if args.out == Path::new("reproduce") { String::new() } else { format!(" --out {}", shown(&args.out)) };
+    format!("p3o reproduce {names} --scale {}{seeds}{out}", plan.scale.name)
 }

@@ -27,6 +27,10 @@ fn all_of_it_once_and_never_again() {
     }
     assert!(told.contains("253.92 ± 11.67") && told.contains("κ = 20"), "{told}");
     assert_eq!(runs(&home, "reproduce").len(), 25);
+    let page = std::fs::read_to_string(home.path("reproduce/report/index.html")).unwrap();
+    // Two tasks of the curves, two studies with a picture more each, and three tasks.
+    assert_eq!(page.matches("<svg ").count(), 2 + 4 + 3);
+    assert!(page.contains("p3o reproduce all --scale smoke --seeds 1 --report-only"));
     let csv = std::fs::read_to_string(home.path("reproduce/report/runs.csv")).unwrap();
     assert_eq!(column(&csv, "task").iter().filter(|t| *t == "Navigation").count(), 4);
     assert_eq!(column(&csv, "cost_2").iter().filter(|c| *c == "pillars").count(), 4);
@@ -68,6 +72,12 @@ fn a_report_of_what_is_finished_trains_nothing() {
     assert!(home.good(&report).contains("0 of 6 runs are in"));
     home.good(&["reproduce", "pointgoal", "--scale", "smoke", "--seeds", "1"]);
     assert!(home.good(&report).contains("3 of 6 runs are in"));
+    let page = std::fs::read_to_string(home.path("reproduce/report/index.html")).unwrap();
+    assert!(page.contains("3 of 6 runs are finished. The rest is still to come"));
+    // A report on something else keeps what is there.
+    home.good(&["reproduce", "spread", "--scale", "smoke", "--seeds", "2", "--report-only"]);
+    let page = std::fs::read_to_string(home.path("reproduce/report/index.html")).unwrap();
+    assert!(page.contains("Figure 7") && page.contains("p3o reproduce spread pointgoal --scale smoke --seeds 2"));
     assert_eq!(runs(&home, "reproduce").len(), 3);
 }
 

@@ -1,6 +1,10 @@
 //! The paper's experiments as data: every run is valid, made once, and its folder is named by what it is.
 
-use p3o_lab::reproduce::{Experiment, Plan, Scale};
+use p3o::record::Table;
+use p3o::run::{CostSummary, Summary};
+use p3o_lab::reproduce::report::{self, document};
+use p3o_lab::reproduce::results::Outcome;
+use p3o_lab::reproduce::{Experiment, Plan, Results, Scale};
 use std::collections::HashSet;
 use std::path::Path;
 
@@ -107,4 +111,106 @@ fn unknown_names_are_refused_with_the_nearest() {
     let name = |e: p3o::ConfigError| e.to_string();
     assert!(name(Experiment::named(&["tabel1".into()]).unwrap_err()).contains("did you mean `table1`"));
     assert!(name(Scale::named("cpus").unwrap_err()).contains("did you mean `cpu`"));
+}
+
+/// A run of PointGoal with this return and cost at its end, and over the limit of 25 in two of eight rows.
+fn outcome(plan: &Plan, run: usize, ret: f64, cost: f64) -> Outcome {
+    let columns = ["steps", "return", "cost_hazards"].map(String::from).to_vec();
+    let rows =
+        [35.0, 35.0, 9.0, 9.0, 9.0, 9.0, 9.0, 9.0].into_iter().enumerate().map(|(i, c)| vec![i as f64 * 1e5, ret, c]);
+    let config = &plan.jobs[run].config;
+    let satisfied = Some(cost <= 25.0);
+    let cost = CostSummary { mean: Some(cost), limit: Some(25.0), satisfied };
+    let summary = Summary {
+        task: config.task.clone(),
+        algo: config.algo.name.clone(),
+        seed: config.seed,
+        steps: 400_000,
+        wall_s: 3600.0,
+        steps_per_s: 111.1,
+        return_mean: Some(ret),
+        costs: [("hazards".to_string(), cost)].into(),
+    };
+    Outcome { summary, progress: Table { columns, rows: rows.collect() } }
+}
+
+/// Of PointGoal's three curves: returns and costs of three seeds each; the last run of PPO-L is not in.
+fn results(plan: &Plan) -> Results<'_> {
+    let ends = [
+        ([13.0, 15.0, 17.0], [20.0, 21.0, 22.0]),
+        ([29.0, 30.0, 31.0], [30.0, 31.0, 32.0]),
+        ([9.0, 15.0, 12.0], [24.0, 26.0, 25.0]),
+    ];
+    let mut outcomes = vec![None; plan.jobs.len()];
+    for (curve, (returns, costs)) in ends.iter().enumerate() {
+        for (seed, &run) in plan.runs[0][0][curve].iter().enumerate() {
+            outcomes[run] = Some(outcome(plan, run, returns[seed], costs[seed]));
+        }
+    }
+    outcomes[plan.runs[0][0][2][2]] = None;
+    Results { plan, outcomes }
+}
+
+#[test]
+fn a_report_has_means_beside_verdicts() {
+    let plan = plan(&["pointgoal"], "cpu", Some(3));
+    let text = document(&results(&plan), "p3o reproduce pointgoal").markdown();
+    // t(2) = 4.3027 and t(1) = 12.706. P3O: return sd 2, 4.3027 * 2 / sqrt(3) = 4.968; cost sd 1, 2.484. CPO: both sd 1.
+    // PPO-L: returns 9 and 15, sd 4.2426, 12.706 * 3 = 38.1; costs 24 and 26, sd 1.4142, 12.7.
+    for line in [
+        "8 of 9 runs are finished.",
+        "| P3O | 3 | 15.0 ± 4.97 | 21.0 ± 2.48 | 3 of 3 |",
+        "| CPO | 3 | 30.0 ± 2.48 | 31.0 ± 2.48 | 0 of 3 |",
+        "| PPO-L | 2 of 3 | 12.0 ± 38.1 | 25.0 ± 12.7 | 1 of 2 |",
+        // P3O's 13, 15, 17 against 29, 30, 31: never. Against 9 and 15: above both but for 15 = 15 and 13 < 15: 4.5 / 6.
+        "| CPO | 30.0 (29.0 to 31.0) | 0 % | 0.00 | 25 %, 2.50, 10.0 |",
+        "| PPO-L | 12.0 (9.00 to 15.0) | 75 % | 0.00 | 25 %, 2.50, 10.0 |",
+        "| P3O satisfies the constraint | agrees | hazards of P3O: 21.0 (18.5 to 23.5); limit 25, kept by 3 of 3 |",
+        "| CPO cannot fully ensure the constraint | agrees | hazards of CPO: 31.0 (28.5 to 33.5); limit 25, kept by 0 of 3 |",
+        "| CPO enjoys a meaningless high return | agrees | return of CPO: 30.0 (27.5 to 32.5), P3O: 15.0 (10.0 to 20.0); +100 % |",
+        "| P3O improves the return more than PPO-L | not decided | return of P3O: 15.0 (10.0 to 20.0), PPO-L: 12.0 (-26.1 to 50.1); +25 % |",
+        "| Figure 7: Safety Gym's PointGoal | 3 | 0 | 1 |",
+        "| hours of training, all runs added up | 8.00 |",
+        "p3o train PointGoal --algo ppo-lag --preset quick",
+        "p3o reproduce pointgoal --report-only",
+    ] {
+        assert!(text.contains(line), "no {line:?} in {text}");
+    }
+}
+
+#[test]
+fn the_smallest_scale_decides_nothing() {
+    let smoke = plan(&["pointgoal"], "smoke", Some(3));
+    assert!(document(&results(&smoke), "").markdown().contains("| all | 0 | 0 | 4 |"));
+}
+
+#[test]
+fn a_page_needs_nothing_else() {
+    let plan = plan(&["pointgoal"], "cpu", Some(3));
+    let page = document(&results(&plan), "p3o reproduce pointgoal").html();
+    assert!(page.contains("<svg ") && page.contains("prefers-color-scheme: dark"));
+    assert!(page.contains("<td class=\"agrees\">agrees</td>"));
+    for outside in ["src=", "href=", "url(", "@import", "<script"] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+}
+
+#[test]
+fn the_report_is_a_folder_of_small_files() {
+    let (home, plan) = (tempfile::tempdir().unwrap(), plan(&["pointgoal"], "cpu", Some(3)));
+    report::write(&results(&plan), "p3o reproduce pointgoal", home.path()).unwrap();
+    let read = |name: &str| std::fs::read_to_string(home.path().join(name)).unwrap();
+    assert!(
+        read("README.md").contains("](pointgoal-PointGoal.svg)") && read("pointgoal-PointGoal.svg").starts_with("<svg")
+    );
+    let runs = read("runs.csv");
+    assert_eq!(runs.lines().count(), 9);
+    // A quarter of the rows over the limit, by 10: 2.5 on average.
+    assert!(
+        runs.lines().nth(1).unwrap().ends_with(",PointGoal,p3o,cpu,0,400000,3600.0,13,hazards,20,25,1,0.25,2.5,10")
+    );
+    let curves = read("curves.csv");
+    let cpo = curves.lines().find(|line| line.starts_with("pointgoal,PointGoal,CPO,cpo,3,30,27.5")).unwrap();
+    assert!(cpo.contains(",30,29,31,0,hazards,31,28.5"), "{cpo}");
+    assert!(read("index.html").len() < 200_000);
 }

@@ -29,6 +29,9 @@ pub struct Experiment {
     pub title: String,
     /// What it shows.
     pub about: String,
+    /// Whether its learning curves are drawn.
+    #[serde(default = "yes")]
+    pub figures: bool,
     /// One for each task.
     pub group: Vec<Group>,
 }
@@ -42,6 +45,9 @@ pub struct Group {
     /// What costs are measured against by curves that train without a limit on them.
     #[serde(default)]
     pub limits: BTreeMap<String, f64>,
+    /// The setting that its curves vary, if it is one number.
+    #[serde(default)]
+    pub study: Option<String>,
     /// What is compared.
     pub curves: Vec<Curve>,
     /// What the paper says of it.
@@ -57,6 +63,9 @@ pub struct Curve {
     pub name: String,
     /// As the command line calls it.
     pub algo: String,
+    /// The number that it has for the setting of a study.
+    #[serde(default)]
+    pub at: Option<f64>,
     /// Its own settings.
     #[serde(default)]
     pub set: Vec<String>,
@@ -156,6 +165,10 @@ pub struct TaskScale {
     /// Settings that an algorithm needs beyond these.
     #[serde(default)]
     pub algos: BTreeMap<String, Vec<String>>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl Experiment {

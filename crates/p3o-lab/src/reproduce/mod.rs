@@ -2,12 +2,15 @@
 //!
 //! [`data`] reads what is to be run and what the paper says of it from `experiments/*.toml`; [`plan`] makes runs of it, each in
 //! a folder named by what it is, so that experiments share them; [`estimate`] says how long they will take; [`results`] reads
-//! what has been finished.
+//! what has been finished; [`verdict`] holds it against the paper's claims; [`report`] tells it all, by way of [`document`].
 
 pub mod data;
+pub mod document;
 pub mod estimate;
 pub mod plan;
+pub mod report;
 pub mod results;
+pub mod verdict;
 
 pub use data::{Experiment, Scale};
 pub use plan::Plan;

@@ -1,8 +1,10 @@
 //! What the finished runs of a plan came to, and the small tables of it.
 
 use super::plan::Plan;
+use crate::statistics::{self, Overshoot};
+use crate::sweep::Job;
 use p3o::Error;
-use p3o::record::{ProgressCsv, Table, write_atomic};
+use p3o::record::{ProgressCsv, Summary as Sample, Table, write_atomic};
 use p3o::run::{Summary, named_task};
 use std::fmt::Write;
 use std::path::Path;
@@ -16,6 +18,17 @@ pub struct Outcome {
     pub progress: Table,
 }
 
+/// Where a curve stands in a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spot {
+    /// Which experiment.
+    pub experiment: usize,
+    /// Which of its groups.
+    pub group: usize,
+    /// Which curve of the group.
+    pub curve: usize,
+}
+
 /// All runs of a plan; none for one that is not finished.
 pub struct Results<'a> {
     /// The plan.
@@ -27,7 +40,7 @@ pub struct Results<'a> {
 impl<'a> Results<'a> {
     /// Reads what is there.
     pub fn read(plan: &'a Plan) -> Result<Self, Error> {
-        let read = |job: &crate::sweep::Job| {
+        let read = |job: &Job| {
             let Some(summary) = job.finished()? else { return Ok(None) };
             let progress = ProgressCsv::read(&job.folder.join("progress.csv"))?;
             Ok(Some(Outcome { summary, progress }))
@@ -41,9 +54,38 @@ impl<'a> Results<'a> {
         self.outcomes.iter().flatten().count()
     }
 
+    /// Every curve of a group.
+    pub fn spots(&self, experiment: usize, group: usize) -> Vec<Spot> {
+        let curves = 0..self.plan.experiments[experiment].group[group].curves.len();
+        curves.map(|curve| Spot { experiment, group, curve }).collect()
+    }
+
+    /// The place of a curve in its group.
+    pub fn curve_named(&self, experiment: usize, group: usize, name: &str) -> usize {
+        let curves = &self.plan.experiments[experiment].group[group].curves;
+        curves
+            .iter()
+            .position(|c| c.name == name)
+            .unwrap_or_else(|| panic!("no curve `{name}` in the experiment's file"))
+    }
+
+    /// What a curve is called.
+    pub fn name(&self, s: Spot) -> &str {
+        &self.plan.experiments[s.experiment].group[s.group].curves[s.curve].name
+    }
+
+    fn jobs(&self, s: Spot) -> &[usize] {
+        &self.plan.runs[s.experiment][s.group][s.curve]
+    }
+
     /// The finished runs of a curve.
-    pub fn of(&self, experiment: usize, group: usize, curve: usize) -> Vec<&Outcome> {
-        self.plan.runs[experiment][group][curve].iter().filter_map(|&run| self.outcomes[run].as_ref()).collect()
+    pub fn of(&self, s: Spot) -> Vec<&Outcome> {
+        self.jobs(s).iter().filter_map(|&run| self.outcomes[run].as_ref()).collect()
+    }
+
+    /// How many runs a curve is to have.
+    pub fn planned(&self, s: Spot) -> usize {
+        self.jobs(s).len()
     }
 
     /// The costs of a group's task by name, in its order.
@@ -54,32 +96,60 @@ impl<'a> Results<'a> {
     }
 
     /// What a curve's cost is measured against: the group's limit, or the one it is trained with.
-    pub fn limit(&self, experiment: usize, group: usize, curve: usize, cost: &str) -> Option<f64> {
-        let config = &self.plan.jobs[self.plan.runs[experiment][group][curve][0]].config;
-        let common = &self.plan.experiments[experiment].group[group].limits;
+    pub fn limit(&self, s: Spot, cost: &str) -> Option<f64> {
+        let config = &self.plan.jobs[self.jobs(s)[0]].config;
+        let common = &self.plan.experiments[s.experiment].group[s.group].limits;
         common.get(cost).or(config.limits.get(cost)).copied()
     }
 
     /// The limit of a cost if it is the same for all curves of a group.
     pub fn common_limit(&self, experiment: usize, group: usize, cost: &str) -> Option<f64> {
-        let curves = 0..self.plan.experiments[experiment].group[group].curves.len();
-        let mut limits = curves.map(|curve| self.limit(experiment, group, curve, cost));
-        let first = limits.next().flatten();
-        first.filter(|_| limits.all(|limit| limit == first))
+        let spots = self.spots(experiment, group);
+        let first = self.limit(spots[0], cost);
+        first.filter(|_| spots.iter().all(|s| self.limit(*s, cost) == first))
     }
 
     /// How many of a curve's finished runs are within every limit.
-    pub fn kept(&self, experiment: usize, group: usize, curve: usize) -> usize {
+    pub fn kept(&self, s: Spot) -> usize {
         let within = |name: &String, mean: Option<f64>| {
-            self.limit(experiment, group, curve, name).is_none_or(|limit| mean.is_some_and(|mean| mean <= limit))
+            self.limit(s, name).is_none_or(|limit| mean.is_some_and(|mean| mean <= limit))
         };
-        let runs = self.of(experiment, group, curve);
-        runs.iter().filter(|run| run.summary.costs.iter().all(|(name, cost)| within(name, cost.mean))).count()
+        let keeps = |run: &&&Outcome| run.summary.costs.iter().all(|(name, cost)| within(name, cost.mean));
+        self.of(s).iter().filter(keeps).count()
     }
 
-    /// Writes `runs.csv`, a row per finished run.
+    /// The returns of a curve's runs over the last tenth.
+    pub fn returns(&self, s: Spot) -> Vec<f64> {
+        self.of(s).iter().filter_map(|run| run.summary.return_mean).collect()
+    }
+
+    /// A cost of a curve's runs over the last tenth.
+    pub fn finals(&self, s: Spot, cost: &str) -> Vec<f64> {
+        self.of(s).iter().filter_map(|run| run.summary.costs.get(cost)?.mean).collect()
+    }
+
+    /// How a curve's runs were over a limit while they learned.
+    pub fn overshoots(&self, s: Spot, cost: &str) -> Vec<Overshoot> {
+        let Some(limit) = self.limit(s, cost) else { return Vec::new() };
+        let over = |run: &&Outcome| statistics::overshoot(&column(&run.progress, &format!("cost_{cost}")), limit);
+        self.of(s).iter().map(over).collect()
+    }
+
+    /// How much the return of a curve's runs changes from row to row in the second half of training: the standard
+    /// deviation of the changes, run by run.
+    pub fn changes(&self, s: Spot) -> Vec<f64> {
+        let unsteady = |run: &&Outcome| {
+            let rows = column(&run.progress, "return");
+            let known: Vec<f64> = rows[rows.len() / 2..].iter().copied().filter(|r| r.is_finite()).collect();
+            Sample::of(&known.windows(2).map(|w| w[1] - w[0]).collect::<Vec<_>>()).sd
+        };
+        self.of(s).iter().map(unsteady).filter(|sd| sd.is_finite()).collect()
+    }
+
+    /// Writes `runs.csv`, a row per finished run, and `curves.csv`, a row per curve of every experiment.
     pub fn write_csv(&self, folder: &Path) -> Result<(), Error> {
-        Ok(write_atomic(&folder.join("runs.csv"), self.runs_csv().as_bytes())?)
+        write_atomic(&folder.join("runs.csv"), self.runs_csv().as_bytes())?;
+        Ok(write_atomic(&folder.join("curves.csv"), self.curves_csv().as_bytes())?)
     }
 
     fn runs_csv(&self) -> String {
@@ -87,24 +157,85 @@ impl<'a> Results<'a> {
         let costs = done().map(|(o, _)| o.summary.costs.len()).max().unwrap_or(0);
         let mut text = "run,task,algo,scale,seed,steps,wall_s,return".to_string();
         for i in 1..=costs {
-            let _ = write!(text, ",cost_{i},mean_{i},limit_{i},kept_{i}");
+            let _ = write!(text, ",cost_{i},mean_{i},limit_{i},kept_{i},over_share_{i},over_mean_{i},over_worst_{i}");
         }
         text.push('\n');
-        for (Outcome { summary: s, .. }, job) in done() {
+        for (Outcome { summary: s, progress }, job) in done() {
             let run = job.folder.file_name().unwrap_or_default().to_string_lossy();
             let _ = write!(text, "{run},{},{},{},{},{}", s.task, s.algo, self.plan.scale.name, s.seed, s.steps);
             let _ = write!(text, ",{:.1},{}", s.wall_s, number(s.return_mean));
             for (name, cost) in &s.costs {
                 let kept = cost.satisfied.map_or("", |ok| if ok { "1" } else { "0" });
                 let _ = write!(text, ",{name},{},{},{kept}", number(cost.mean), number(cost.limit));
+                let over =
+                    cost.limit.map(|limit| statistics::overshoot(&column(progress, &format!("cost_{name}")), limit));
+                for figure in [over.map(|o| o.share_of_steps), over.map(|o| o.mean_excess), over.map(|o| o.worst)] {
+                    let _ = write!(text, ",{}", number(figure));
+                }
             }
-            text += &",".repeat(4 * (costs - s.costs.len()));
+            text += &",".repeat(7 * (costs - s.costs.len()));
             text.push('\n');
+        }
+        text
+    }
+
+    fn curves_csv(&self) -> String {
+        let groups = || {
+            let of = |(e, experiment): (usize, &super::Experiment)| {
+                (0..experiment.group.len()).map(move |g| (e, g)).collect::<Vec<_>>()
+            };
+            self.plan.experiments.iter().enumerate().flat_map(of)
+        };
+        let costs = groups().map(|(e, g)| self.costs(e, g).len()).max().unwrap_or(0);
+        let mut text =
+            "experiment,task,curve,algo,seeds,return,return_low,return_high,return_iqm,iqm_low,iqm_high,kept"
+                .to_string();
+        for i in 1..=costs {
+            let _ = write!(text, ",cost_{i},mean_{i},low_{i},high_{i},limit_{i}");
+        }
+        text.push('\n');
+        for (e, g) in groups() {
+            let (experiment, names) = (&self.plan.experiments[e], self.costs(e, g));
+            for spot in self.spots(e, g) {
+                let (group, returns) = (&experiment.group[g], self.returns(spot));
+                let (name, algo) = (self.name(spot), &group.curves[spot.curve].algo);
+                let _ = write!(text, "{},{},{name},{algo},{}", experiment.name, group.task, self.of(spot).len());
+                for x in [statistics::mean_ci95(&returns), statistics::iqm_ci95(&[returns], 0)] {
+                    let _ = write!(text, ",{},{},{}", finite(x.mean), finite(x.low), finite(x.high));
+                }
+                let _ = write!(text, ",{}", self.kept(spot));
+                for cost in &names {
+                    let x = statistics::mean_ci95(&self.finals(spot, cost));
+                    let limit = number(self.limit(spot, cost));
+                    let _ = write!(text, ",{cost},{},{},{},{limit}", finite(x.mean), finite(x.low), finite(x.high));
+                }
+                text += &",".repeat(5 * (costs - names.len()));
+                text.push('\n');
+            }
         }
         text
     }
 }
 
+fn column(table: &Table, name: &str) -> Vec<f64> {
+    let at = table.column(name).expect("progress.csv has been written by this program");
+    table.rows.iter().map(|row| row[at]).collect()
+}
+
 fn number(x: Option<f64>) -> String {
-    x.map_or(String::new(), |x| x.to_string())
+    x.map_or(String::new(), finite)
+}
+
+fn finite(x: f64) -> String {
+    if x.is_finite() { x.to_string() } else { String::new() }
+}
+
+/// A figure for people: three or four digits that matter.
+pub fn short(x: f64) -> String {
+    match x.abs() {
+        a if !a.is_finite() => "-".into(),
+        a if a >= 100.0 => format!("{x:.0}"),
+        a if a >= 10.0 => format!("{x:.1}"),
+        _ => format!("{x:.2}"),
+    }
 }

@@ -1,0 +1,286 @@
+//! The report: what was run, what came out beside what the paper says, and a verdict on each of its claims.
+
+use super::data::{Experiment, Group};
+use super::document::{Block, Document};
+use super::results::{Results, Spot, short};
+use super::verdict::{Judgement, Verdict, judge};
+use crate::figure::{Limit, Row, Study, curves, studies};
+use crate::statistics::{Interval, iqm_ci95, mean_ci95, probability_of_improvement};
+use p3o::Error;
+use p3o::record::{Table, write_atomic};
+use std::path::Path;
+
+/// Writes `index.html`, `README.md` with its pictures, and the two tables into a folder. `command` is what was typed.
+pub fn write(results: &Results, command: &str, folder: &Path) -> Result<(), Error> {
+    let document = document(results, command);
+    for (file, svg) in document.figures() {
+        write_atomic(&folder.join(file), svg.as_bytes())?;
+    }
+    write_atomic(&folder.join("index.html"), document.html().as_bytes())?;
+    write_atomic(&folder.join("README.md"), document.markdown().as_bytes())?;
+    results.write_csv(folder)
+}
+
+/// All of it.
+pub fn document(results: &Results, command: &str) -> Document {
+    let judged = judge_all(results);
+    let mut blocks = opening(results);
+    blocks.extend(overview(results, &judged));
+    for (e, experiment) in results.plan.experiments.iter().enumerate() {
+        blocks.push(Block::Heading(2, experiment.title.clone()));
+        blocks.push(Block::Text(experiment.about.clone()));
+        for (g, group) in experiment.group.iter().enumerate() {
+            blocks.push(Block::Heading(3, group.task.clone()));
+            blocks.extend(section(results, (e, g), &judged[e][g]));
+        }
+    }
+    blocks.extend(settings(results));
+    blocks.extend(circumstances(results, command));
+    Document { title: "P3O: the paper's experiments, run again".into(), blocks }
+}
+
+fn judge_all(results: &Results) -> Vec<Vec<Vec<Judgement>>> {
+    let group = |e: usize, g: usize, group: &Group| group.claims.iter().map(|c| judge(results, (e, g), c)).collect();
+    let experiment = |(e, x): (usize, &Experiment)| x.group.iter().enumerate().map(|(g, x)| group(e, g, x)).collect();
+    results.plan.experiments.iter().enumerate().map(experiment).collect()
+}
+
+fn opening(results: &Results) -> Vec<Block> {
+    let scale = &results.plan.scale;
+    let (done, all) = (results.finished(), results.plan.jobs.len());
+    let partial = if done < all { " The rest is still to come: everything below is from those that are." } else { "" };
+    let caution = if scale.decides { "" } else { " Runs of this scale are too short to decide any claim." };
+    vec![
+        Block::Text(format!(
+            "Zhang et al., Penalized Proximal Policy Optimization for Safe Reinforcement Learning (IJCAI 2022). Scale {}: {}. \
+             {done} of {all} runs are finished.{partial}{caution}",
+            scale.name, scale.about
+        )),
+        Block::Text(
+            "Every figure of a run is its mean over the last tenth of training. ± is half of Student's 95 % interval over \
+             the seeds. A claim agrees or differs where 95 % intervals leave no doubt and is not decided where they overlap \
+             or there are fewer than two seeds."
+                .into(),
+        ),
+        Block::Text(
+            "An interquartile mean leaves out the best and the worst quarter of the seeds; its interval is a bootstrap's. The \
+             change of return from row to row is its standard deviation in the second half of training. Over a limit: the \
+             share of training, the mean excess and the worst."
+                .into(),
+        ),
+    ]
+}
+
+/// How many claims of each experiment came to which verdict.
+fn overview(results: &Results, judged: &[Vec<Vec<Judgement>>]) -> Vec<Block> {
+    let all = [Verdict::Agrees, Verdict::Differs, Verdict::NotDecided];
+    let count = |of: &[Vec<Judgement>], verdict: Verdict| of.iter().flatten().filter(|j| j.verdict == verdict).count();
+    let row = |(experiment, of): (&Experiment, &Vec<Vec<Judgement>>)| {
+        let counts = all.map(|v| count(of, v).to_string());
+        std::iter::once(experiment.title.clone()).chain(counts).collect()
+    };
+    let mut rows: Vec<Vec<String>> = results.plan.experiments.iter().zip(judged).map(row).collect();
+    let total = |v: Verdict| judged.iter().map(|of| count(of, v)).sum::<usize>().to_string();
+    rows.push(std::iter::once("all".to_string()).chain(all.map(total)).collect());
+    let head = std::iter::once("claims").chain(all.map(Verdict::words)).map(String::from).collect();
+    vec![Block::Heading(2, "What became of the paper's claims".into()), Block::Table { head, rows }]
+}
+
+fn section(results: &Results, (e, g): (usize, usize), judged: &[Judgement]) -> Vec<Block> {
+    let group = &results.plan.experiments[e].group[g];
+    let mut blocks = vec![means(results, (e, g)), details(results, (e, g))];
+    blocks.extend(study(results, (e, g)));
+    blocks.extend(learning(results, (e, g)));
+    let head = ["the paper says", "here", "evidence"].map(String::from).to_vec();
+    let row = |(claim, j): (&super::data::Claim, &Judgement)| {
+        vec![claim.paper.clone(), j.verdict.words().to_string(), j.evidence.clone()]
+    };
+    blocks.push(Block::Table { head, rows: group.claims.iter().zip(judged).map(row).collect() });
+    blocks
+}
+
+/// Learning curves of what is finished.
+fn learning(results: &Results, (e, g): (usize, usize)) -> Option<Block> {
+    let (experiment, task) = (&results.plan.experiments[e], &results.plan.experiments[e].group[g].task);
+    let tables = |spot: Spot| -> Vec<Table> { results.of(spot).iter().map(|run| run.progress.clone()).collect() };
+    let named = results.spots(e, g).into_iter().map(|spot| (results.name(spot).to_string(), tables(spot)));
+    let groups: Vec<(String, Vec<Table>)> = named.filter(|(_, tables)| !tables.is_empty()).collect();
+    let limit = |name: String| (name.clone(), results.common_limit(e, g, &name));
+    let costs = results.costs(e, g).into_iter().map(limit).collect();
+    let is_wanted = experiment.figures && !groups.is_empty();
+    is_wanted.then(|| Block::Figure {
+        file: format!("{}-{task}.svg", experiment.name),
+        svg: curves(&[Row { title: task.clone(), groups, costs }]).svg(),
+        about: format!("{task}: return and costs over the steps, mean and deviation over the seeds"),
+    })
+}
+
+/// Results against the setting that a group varies.
+fn study(results: &Results, (e, g): (usize, usize)) -> Option<Block> {
+    let experiment = &results.plan.experiments[e];
+    let group = &experiment.group[g];
+    let setting = group.study.as_ref()?;
+    let costs = results.costs(e, g);
+    let panel = |what: &str, limit: Limit, values: &dyn Fn(Spot) -> Vec<f64>| {
+        let point = |spot: Spot| Some((group.curves[spot.curve].at?, mean_ci95(&values(spot))));
+        let known = results.spots(e, g).into_iter().filter(|s| !values(*s).is_empty()).filter_map(point);
+        Study {
+            title: format!("{}: {what}", group.task),
+            x_label: setting.clone(),
+            y_label: what.to_string(),
+            limit,
+            series: vec![("P3O".to_string(), known.collect())],
+        }
+    };
+    let mut panels = vec![panel("return", Limit::None, &|spot| results.returns(spot))];
+    for cost in &costs {
+        // Where every curve has a limit of its own, the limit is the setting.
+        let limit = results.common_limit(e, g, cost).map_or(Limit::Diagonal, Limit::At);
+        panels.push(panel(cost, limit, &|spot| results.finals(spot, cost)));
+    }
+    if panels[0].series[0].1.is_empty() {
+        return None;
+    }
+    Some(Block::Figure {
+        file: format!("{}-study.svg", experiment.name),
+        svg: studies(&[panels], "bars: 95 % intervals over the seeds").svg(),
+        about: format!("{}: return and costs against {setting}, with 95 % intervals; the limit is dashed", group.task),
+    })
+}
+
+/// Means beside the paper's.
+pub fn means(results: &Results, (e, g): (usize, usize)) -> Block {
+    let group = &results.plan.experiments[e].group[g];
+    let quoted = group.curves.iter().any(|c| !c.paper.is_empty());
+    let costs = results.costs(e, g);
+    let mut head: Vec<String> = ["", "seeds", "return"].map(String::from).to_vec();
+    head.extend(quoted.then(|| "the paper's".to_string()));
+    for cost in &costs {
+        head.push(results.common_limit(e, g, cost).map_or(cost.clone(), |limit| format!("{cost} (limit {limit})")));
+        head.extend(quoted.then(|| "the paper's".to_string()));
+    }
+    head.push("limits kept".into());
+    let row = |spot: Spot| {
+        let paper = &group.curves[spot.curve].paper;
+        let quote =
+            |name: &str| quoted.then(|| paper.get(name).map_or(String::new(), |(m, h)| format!("{m:.2} ± {h:.2}")));
+        let runs = results.of(spot).len();
+        let planned = results.planned(spot);
+        let seeds = if runs == planned { runs.to_string() } else { format!("{runs} of {planned}") };
+        let mut row = vec![results.name(spot).to_string(), seeds, plus_minus(&mean_ci95(&results.returns(spot)))];
+        row.extend(quote("return"));
+        for cost in &costs {
+            row.push(plus_minus(&mean_ci95(&results.finals(spot, cost))));
+            row.extend(quote(cost));
+        }
+        row.push(format!("{} of {runs}", results.kept(spot)));
+        row
+    };
+    Block::Table { head, rows: results.spots(e, g).into_iter().map(row).collect() }
+}
+
+/// What means alone do not show.
+fn details(results: &Results, (e, g): (usize, usize)) -> Block {
+    let (spots, costs) = (results.spots(e, g), results.costs(e, g));
+    let first = results.returns(spots[0]);
+    let mut head = vec![String::new(), "return, interquartile mean".into()];
+    head.push(format!("probability that {} earns more", results.name(spots[0])));
+    head.push("change of return from row to row".into());
+    head.extend(costs.iter().map(|cost| format!("over the limit of {cost} in training: share, mean, worst")));
+    let row = |spot: Spot| {
+        let returns = results.returns(spot);
+        let chance = probability_of_improvement(&first, &returns);
+        let x = iqm_ci95(&[returns], 0);
+        let iqm = if x.mean.is_nan() {
+            "-".into()
+        } else {
+            format!("{} ({} to {})", short(x.mean), short(x.low), short(x.high))
+        };
+        let chance =
+            if spot == spots[0] || chance.is_nan() { String::new() } else { format!("{:.0} %", 100.0 * chance) };
+        let steady = mean_ci95(&results.changes(spot)).mean;
+        let mut row = vec![results.name(spot).to_string(), iqm, chance, short(steady)];
+        for cost in &costs {
+            let over = results.overshoots(spot, cost);
+            let mean =
+                |f: &dyn Fn(&crate::statistics::Overshoot) -> f64| over.iter().map(f).sum::<f64>() / over.len() as f64;
+            let share = 100.0 * mean(&|o| o.share_of_steps);
+            let share = if share.is_nan() { "-".into() } else { format!("{share:.0} %") };
+            row.push(format!("{share}, {}, {}", short(mean(&|o| o.mean_excess)), short(mean(&|o| o.worst))));
+        }
+        row
+    };
+    Block::Table { head, rows: spots.iter().copied().map(row).collect() }
+}
+
+fn plus_minus(x: &Interval) -> String {
+    match (x.mean.is_nan(), x.low.is_finite()) {
+        (true, _) => "-".into(),
+        (_, false) => short(x.mean),
+        _ => format!("{} ± {}", short(x.mean), short((x.high - x.low) / 2.0)),
+    }
+}
+
+/// How each curve is trained, as a command.
+fn settings(results: &Results) -> Vec<Block> {
+    let plan = results.plan;
+    let mut lines: Vec<String> = Vec::new();
+    for group in plan.experiments.iter().flat_map(|e| &e.group) {
+        for curve in &group.curves {
+            let mut line = format!("p3o train {} --algo {} --preset {}", group.task, curve.algo, plan.scale.preset);
+            let settings = plan.scale.settings(&group.task, curve);
+            let key = |s: &str| s.split('=').next().unwrap_or_default().to_string();
+            for (i, setting) in settings.iter().enumerate() {
+                let is_last = settings[i + 1..].iter().all(|later| key(later) != key(setting));
+                if is_last {
+                    line += &if setting.contains('[') {
+                        format!(" --set '{setting}'")
+                    } else {
+                        format!(" --set {setting}")
+                    };
+                }
+            }
+            curve.limit.iter().for_each(|limit| line += &format!(" --limit {limit}"));
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+    }
+    vec![
+        Block::Heading(2, "Settings".into()),
+        Block::Text(
+            "Every run is one of these with --seed 0, 1, ...; all else is the preset's, and each run's folder has it in \
+             full in config.toml. Algorithms share what their task has, except where they cannot."
+                .into(),
+        ),
+        Block::Code(lines.join("\n")),
+    ]
+}
+
+fn circumstances(results: &Results, command: &str) -> Vec<Block> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let hours = results.outcomes.iter().flatten().map(|o| o.summary.wall_s).sum::<f64>() / 3600.0;
+    let steps = results.outcomes.iter().flatten().map(|o| o.summary.steps as f64).sum::<f64>();
+    let row = |name: &str, value: String| vec![name.to_string(), value];
+    let rows = vec![
+        row("program", format!("p3o {}", env!("CARGO_PKG_VERSION"))),
+        row("processor", processor()),
+        row("cores", cores.to_string()),
+        row("system", format!("{} {}", std::env::consts::OS, std::env::consts::ARCH)),
+        row("steps of the finished runs", format!("{steps:.3e}")),
+        row("hours of training, all runs added up", format!("{hours:.2}")),
+    ];
+    vec![
+        Block::Heading(2, "Machine and commands".into()),
+        Block::Table { head: vec!["".into(), "of the report".into()], rows },
+        Block::Text("The runs go on, or are made again, by the first command; the second remakes this report.".into()),
+        Block::Code(format!("{command}\n{command} --report-only")),
+    ]
+}
+
+/// The processor's name, where the system tells it.
+fn processor() -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let line = info.lines().find(|line| line.starts_with("model name")).and_then(|line| line.split_once(':'));
+    line.map_or("unknown".to_string(), |(_, name)| name.trim().to_string())
+}
