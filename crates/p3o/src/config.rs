@@ -446,7 +446,7 @@ impl Config {
         let paper = self.preset == "paper";
         self.rollout.envs = if paper { 40 } else { 128 };
         self.rollout.batch = self.rollout.envs * spec.horizon;
-        (self.rollout.lambda, self.rollout.cost_lambda) = (0.95, 0.95);
+        (self.rollout.lambda, self.rollout.cost_lambda) = (0.95, if paper { 0.95 } else { 0.5 });
         self.rollout.normalize_obs = true;
         self.rollout.bootstrap = false;
         self.net.hidden = vec![64, 64];
@@ -462,6 +462,7 @@ impl Config {
             (self.algo.passes, self.algo.learning_rate, self.algo.target_kl) = (20, 1e-3, 0.03);
             // An episode of 25 steps makes this four times the paper's offset.
             self.algo.offset = Offset::PerStep;
+            self.algo.margin = 0.4;
         }
     }
 
