@@ -3,11 +3,10 @@
 use crate::args::{ResumeArgs, TrainArgs};
 use crate::screen::{Grid, Progress, duration, figure, say, thousands};
 use crate::{Failure, pool, stop_on_ctrl_c};
-use p3o::config::count;
+use p3o::config::{count, task_options};
 use p3o::record::{ProgressCsv, write_atomic};
 use p3o::run::{Summary, make_for, named_task};
 use p3o::{Config, ConfigError, Error, Finish, Run};
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -40,7 +39,7 @@ pub fn resolve(args: &TrainArgs) -> Result<Config, Failure> {
         }
         (None, task) => {
             let task = task.as_deref().expect("clap requires a task without --config");
-            let options = env_options(&args.set)?;
+            let options = task_options(task, &args.set)?;
             let (algo, preset) = (args.algo.as_deref().unwrap_or("p3o"), args.preset.as_deref().unwrap_or("quick"));
             let env = make_for(algo, task, &options).map_err(with_hint)?;
             let mut config = Config::preset(preset, algo, env.spec())?;
@@ -63,17 +62,6 @@ pub fn resolve(args: &TrainArgs) -> Result<Config, Failure> {
     }
     config.check(env.spec())?;
     Ok(config)
-}
-
-/// The task's options among the settings: they decide which costs there are.
-fn env_options(settings: &[String]) -> Result<BTreeMap<String, f64>, Failure> {
-    let mut options = BTreeMap::new();
-    for (key, value) in settings.iter().filter_map(|s| s.strip_prefix("env.")?.split_once('=')) {
-        let number = value.trim().parse::<f64>().ok().filter(|x| x.is_finite());
-        let number = number.ok_or_else(|| Failure::Usage(format!("env.{key} takes a finite number, not `{value}`")))?;
-        options.insert(key.trim().to_string(), number);
-    }
-    Ok(options)
 }
 
 fn apply_limit(config: &mut Config, text: &str) -> Result<(), Failure> {

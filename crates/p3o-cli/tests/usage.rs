@@ -24,6 +24,7 @@ fn unknown_names_are_refused_with_the_nearest_known_one() {
     check(&["train", "PointGoal", "--set", "algo.kapa=3"], &["`algo.kapa`", "did you mean `algo.kappa`?"]);
     check(&["train", "PointGoal", "--set", "env.levl=1"], &["levl", "did you mean `level`?"]);
     check(&["train", "PointGoal", "--set", "env.level=7"], &["level = 7", "one of 0, 1, 2"]);
+    check(&["train", "PointGoal", "--set", "env.hide=velocit"], &["env.hide", "did you mean `velocity`?"]);
     check(&["train", "PointGoal", "--limt", "hazards=3"], &["--limt", "--limit"]);
     check(&["trian", "PointGoal"], &["trian", "train"]);
     check(&["train"], &["<TASK>"]);

@@ -500,14 +500,9 @@ impl Config {
         let mut table =
             toml::Table::try_from(&*self).map_err(|e| ConfigError::new(format!("cannot change {key}: {e}")))?;
         let slot = find(&mut table, key)?;
-        // Some options of tasks have words for values.
-        let words = key.strip_prefix("env.").and_then(|option| p3o_env::tasks::words(&self.task, option));
-        let value = match words {
-            Some(words) if text.parse::<f64>().is_err() => {
-                known(&format!("value of {key}"), text, words.iter().copied())?;
-                toml::Value::Float(words.iter().position(|word| *word == text).unwrap_or(0) as f64)
-            }
-            _ => parse(key, text, slot.as_ref())?,
+        let value = match key.strip_prefix("env.") {
+            Some(option) => toml::Value::Float(task_option(&self.task, option, text)?),
+            None => parse(key, text, slot.as_ref())?,
         };
         insert(&mut table, key, value);
         *self = table.try_into().map_err(|e: toml::de::Error| ConfigError::new(format!("{key}: {}", e.message())))?;
@@ -669,6 +664,27 @@ impl Config {
     /// Updates that make up the run.
     pub fn updates(&self) -> u64 {
         self.steps.div_ceil(self.rollout.batch as u64)
+    }
+}
+
+/// The options of a task among some assignments: they decide what the world shows and costs.
+pub fn task_options(task: &str, assignments: &[String]) -> Result<BTreeMap<String, f64>, ConfigError> {
+    let options = assignments.iter().filter_map(|text| text.strip_prefix("env.")?.split_once('='));
+    options.map(|(name, text)| Ok((name.trim().to_string(), task_option(task, name.trim(), text.trim())?))).collect()
+}
+
+/// The value of a task's option: a number, or for some a word.
+fn task_option(task: &str, option: &str, text: &str) -> Result<f64, ConfigError> {
+    let key = format!("env.{option}");
+    match p3o_env::tasks::words(task, option) {
+        Some(words) if text.parse::<f64>().is_err() => {
+            known(&format!("value of {key}"), text, words.iter().copied())?;
+            Ok(words.iter().position(|word| *word == text).unwrap_or(0) as f64)
+        }
+        _ => match parse(&key, text, None)? {
+            toml::Value::Float(number) => Ok(number),
+            _ => unreachable!("what is like nothing is a number"),
+        },
     }
 }
 

@@ -1,5 +1,6 @@
 //! The experiments and scales as they stand in `experiments/*.toml`.
 
+use p3o::config::task_options;
 use p3o::error::suggest;
 use p3o::run::make_for;
 use p3o::{Config, ConfigError, Error};
@@ -227,9 +228,7 @@ impl Scale {
     /// A curve's configuration with seed 0.
     pub fn config(&self, task: &str, curve: &Curve) -> Result<Config, Error> {
         let settings = self.settings(task, curve);
-        let number = |(key, value): (&str, &str)| Some((key.to_string(), value.parse().ok()?));
-        let options = settings.iter().filter_map(|s| s.strip_prefix("env.")?.split_once('=').and_then(number));
-        let options: BTreeMap<String, f64> = options.collect();
+        let options = task_options(task, &settings)?;
         let env = make_for(&curve.algo, task, &options)?;
         let mut config = Config::preset(&self.preset, &curve.algo, env.spec())?;
         config.env = options;
