@@ -39,6 +39,13 @@ pub fn mean_ci95(values: &[f64]) -> Interval {
     Interval { mean: summary.mean, low, high }
 }
 
+/// The difference between the means of two samples with Welch's interval.
+pub fn difference_ci95(a: &[f64], b: &[f64]) -> Interval {
+    let (a, b) = (Summary::of(a), Summary::of(b));
+    let (low, high) = a.difference_ci95(&b);
+    Interval { mean: a.mean - b.mean, low, high }
+}
+
 /// The interquartile mean: the mean without the lowest and the highest quarter.
 ///
 /// If n is no multiple of four, the whole part of n / 4 is cut from each end and all others count fully, as

@@ -58,8 +58,8 @@ fn opening(results: &Results) -> Vec<Block> {
         )),
         Block::Text(
             "Every figure of a run is its mean over the last tenth of training. ± is half of Student's 95 % interval over \
-             the seeds. A claim agrees or differs where 95 % intervals leave no doubt and is not decided where they overlap \
-             or there are fewer than two seeds."
+             the seeds. A claim agrees or differs where a 95 % interval leaves no doubt: Student's of a mean against a limit, \
+             Welch's of a difference between two means. Otherwise, or with fewer than two seeds, it is not decided."
                 .into(),
         ),
         Block::Text(

@@ -2,7 +2,7 @@
 
 use super::data::{Claim, Kind};
 use super::results::{Results, Spot};
-use crate::statistics::{Interval, mean_ci95};
+use crate::statistics::{Interval, difference_ci95, mean_ci95};
 
 /// What became of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,10 @@ pub fn judge(results: &Results, (experiment, group): (usize, usize), claim: &Cla
     let verdict = if seeds < 2 || !results.plan.scale.decides {
         Verdict::NotDecided
     } else {
-        rule(claim.kind, &intervals, limit, claim.within)
+        match &values[..] {
+            [a, b] if claim.kind != Kind::StableOver => rule(claim.kind, &[difference_ci95(a, b)], limit, claim.within),
+            _ => rule(claim.kind, &intervals, limit, claim.within),
+        }
     };
     let names = spots.iter().map(|s| results.name(*s));
     let shown: Vec<String> = names.zip(&intervals).map(|(name, x)| format!("{name}: {}", range(x))).collect();
@@ -92,15 +95,15 @@ pub fn judge(results: &Results, (experiment, group): (usize, usize), claim: &Cla
     Judgement { verdict, evidence }
 }
 
-/// The rules themselves.
+/// The rules themselves. Of two curves `x` is the difference.
 fn rule(kind: Kind, x: &[Interval], limit: f64, within: f64) -> Verdict {
-    let (a, b) = (&x[0], x.last().expect("a claim is about a curve"));
+    let a = &x[0];
     match kind {
         Kind::KeepsLimit => Verdict::of(a.high <= limit, a.low > limit),
         Kind::Violates => Verdict::of(a.low > limit, a.high <= limit),
         Kind::ReachesLimit => band(std::slice::from_ref(a), limit, within),
-        Kind::HigherReturn | Kind::MoreOvershoot | Kind::LessSteady => Verdict::of(a.low > b.high, a.high < b.low),
-        Kind::LowerCost | Kind::NearerLimit => Verdict::of(a.high < b.low, a.low > b.high),
+        Kind::HigherReturn | Kind::MoreOvershoot | Kind::LessSteady => Verdict::of(a.low > 0.0, a.high < 0.0),
+        Kind::LowerCost | Kind::NearerLimit => Verdict::of(a.high < 0.0, a.low > 0.0),
         Kind::StableOver => band(x, x.iter().map(|x| x.mean).sum::<f64>() / x.len() as f64, within),
     }
 }
@@ -143,14 +146,14 @@ mod tests {
     }
 
     #[test]
-    fn two_curves_differ_when_their_intervals_do_not_meet() {
-        for (a, b, higher) in [
-            (x(5.0, 6.0), x(3.0, 4.9), Verdict::Agrees),
-            (x(3.0, 4.9), x(5.0, 6.0), Verdict::Differs),
-            (x(3.0, 5.1), x(5.0, 6.0), Verdict::NotDecided),
+    fn two_curves_differ_when_zero_is_outside_the_interval_of_their_difference() {
+        for (difference, higher, lower) in [
+            (x(0.1, 2.0), Verdict::Agrees, Verdict::Differs),
+            (x(-2.0, -0.1), Verdict::Differs, Verdict::Agrees),
+            (x(-0.1, 2.0), Verdict::NotDecided, Verdict::NotDecided),
         ] {
-            assert_eq!(rule(Kind::HigherReturn, &[a, b], 0.0, 0.0), higher);
-            assert_eq!(rule(Kind::LowerCost, &[b, a], 0.0, 0.0), higher);
+            assert_eq!(rule(Kind::HigherReturn, &[difference], 0.0, 0.0), higher);
+            assert_eq!(rule(Kind::LowerCost, &[difference], 0.0, 0.0), lower);
         }
     }
 

@@ -63,6 +63,24 @@ impl Summary {
         self.half_width(&ONE_SIDED_95).map_or(f64::INFINITY, |half| self.mean + half)
     }
 
+    /// The two-sided 95 % confidence interval of the difference between this mean and another's (Welch); the fractional
+    /// degrees of freedom are rounded down, to the wider interval.
+    pub fn difference_ci95(&self, other: &Summary) -> (f64, f64) {
+        let share = |s: &Summary| s.sd * s.sd / s.n as f64;
+        let (a, b) = (share(self), share(other));
+        let rest = |s: &Summary, share: f64| share * share / (s.n as f64 - 1.0);
+        let difference = self.mean - other.mean;
+        if self.n < 2 || other.n < 2 {
+            return (f64::NEG_INFINITY, f64::INFINITY);
+        }
+        if a + b == 0.0 {
+            return (difference, difference);
+        }
+        let dof = (a + b) * (a + b) / (rest(self, a) + rest(other, b));
+        let half = student_t_quantile(&TWO_SIDED_95, (dof as usize).max(1)) * (a + b).sqrt();
+        (difference - half, difference + half)
+    }
+
     fn half_width(&self, level: &Level) -> Option<f64> {
         let dof = self.n.checked_sub(1).filter(|&dof| dof > 0)?;
         Some(student_t_quantile(level, dof) * self.sd / (self.n as f64).sqrt())
@@ -195,6 +213,23 @@ mod tests {
         let summary = Summary::of(&values);
         check(summary.sd, 3.027_650_354, 1e-9);
         check(summary.upper95_one_sided(), 7.255072, 1e-6);
+    }
+
+    #[test]
+    fn two_samples_by_hand() {
+        // Variances 4 and 16 of four numbers each: shares 1 and 4, 25 / (1/3 + 16/3) = 4.41 degrees of freedom, so four
+        // with t = 2.776445; the half-width is 2.776445 sqrt(5) = 6.208320.
+        let a = Summary { n: 4, mean: 10.0, sd: 2.0, min: 0.0, max: 0.0 };
+        let b = Summary { n: 4, mean: 3.0, sd: 4.0, min: 0.0, max: 0.0 };
+        let (low, high) = a.difference_ci95(&b);
+        check(low, 7.0 - 6.208_320, 1e-5);
+        check(high, 7.0 + 6.208_320, 1e-5);
+        let (back, _) = b.difference_ci95(&a);
+        check(back, -high, 1e-12);
+        let alike = Summary { sd: 0.0, ..a };
+        assert_eq!(alike.difference_ci95(&alike), (0.0, 0.0));
+        let one = Summary::of(&[1.0]);
+        assert_eq!(a.difference_ci95(&one), (f64::NEG_INFINITY, f64::INFINITY));
     }
 
     #[test]
