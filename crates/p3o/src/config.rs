@@ -40,6 +40,23 @@ pub const ONE_CONSTRAINT: &[&str] = &["cpo", "pcpo"];
 /// Those with P3O's loss, whose passes may be over mini-batches.
 const PENALTY: &[&str] = &["p3o", "ppo", "map3o", "map3o-dec", "mappo"];
 
+/// Where `quick` differs for a task: for all algorithms, and for those that take mini-batches (docs/experiments.md).
+const TUNED: &[(&str, &[&str], &[&str])] = &[
+    (
+        "AntCircle",
+        &[
+            "algo.learning_rate=6e-4",
+            "algo.target_kl=0.02",
+            "critic.normalize=true",
+            "critic.minibatch=2000",
+            "critic.passes=10",
+        ],
+        &["algo.minibatch=2000", "algo.passes=10"],
+    ),
+    ("PointGather", &["critic.normalize=true"], &[]),
+    ("PointCircle", &["rollout.cost_lambda=0.95", "algo.offset=per_step"], &[]),
+];
+
 /// The presets by name.
 pub const PRESETS: &[(&str, &str)] = &[
     ("quick", "minutes on two cores: 64x64 networks, batches of 20,000"),
@@ -424,6 +441,9 @@ impl Config {
         if MULTI_AGENT.contains(&algo) {
             config.suit_a_team(spec);
         }
+        if name == "quick" {
+            config.suit_the_task()?;
+        }
         Ok(config)
     }
 
@@ -438,6 +458,13 @@ impl Config {
             self.multiplier.learning_rate = 0.01;
             self.multiplier.max = 2.0;
         }
+    }
+
+    /// What measurements on single tasks came to; whole batches are all that some algorithms take.
+    fn suit_the_task(&mut self) -> Result<(), ConfigError> {
+        let Some((_, settings, in_parts)) = TUNED.iter().find(|tuned| tuned.0 == self.task) else { return Ok(()) };
+        let in_parts = if PENALTY.contains(&self.algo.name.as_str()) { *in_parts } else { &[] };
+        settings.iter().chain(in_parts).try_for_each(|setting| self.set(setting))
     }
 
     /// Where several agents differ: episodes so short that each is whole in a batch and its end is the end of its sums, and

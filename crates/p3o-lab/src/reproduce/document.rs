@@ -17,10 +17,12 @@ pub enum Block {
     },
     /// A picture.
     Figure {
-        /// Its file, for Markdown.
-        file: String,
-        /// Itself, for HTML.
+        /// The name of its files, without an extension.
+        name: String,
+        /// Itself.
         svg: String,
+        /// The same in pixels.
+        png: Vec<u8>,
         /// What it shows.
         about: String,
     },
@@ -59,11 +61,13 @@ pre { background: var(--soft); padding: .8rem; white-space: pre-wrap; font-size:
 ";
 
 impl Document {
-    /// The files and pictures that Markdown refers to.
-    pub fn figures(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.blocks.iter().filter_map(|block| match block {
-            Block::Figure { file, svg, .. } => Some((file.as_str(), svg.as_str())),
-            _ => None,
+    /// The pictures' files with their contents; Markdown refers to the first kind.
+    pub fn figures(&self) -> impl Iterator<Item = (String, &[u8])> {
+        self.blocks.iter().flat_map(|block| match block {
+            Block::Figure { name, svg, png, .. } => {
+                vec![(format!("{name}.svg"), svg.as_bytes()), (format!("{name}.png"), &png[..])]
+            }
+            _ => Vec::new(),
         })
     }
 
@@ -105,7 +109,7 @@ impl Document {
                     let rows: Vec<String> = rows.iter().map(|row| line(row)).collect();
                     writeln!(text, "\n{}\n{rule}\n{}", line(head), rows.join("\n"))
                 }
-                Block::Figure { file, about, .. } => writeln!(text, "\n![{about}]({file})"),
+                Block::Figure { name, about, .. } => writeln!(text, "\n![{about}]({name}.svg)"),
                 Block::Code(lines) => writeln!(text, "\n```sh\n{lines}\n```"),
             };
         }
@@ -144,7 +148,8 @@ mod tests {
             head: vec!["a | b".into(), "here".into()],
             rows: vec![vec!["x < y".into(), "not decided".into()]],
         };
-        let figure = Block::Figure { file: "f.svg".into(), svg: "<svg></svg>\n".into(), about: "a curve".into() };
+        let figure =
+            Block::Figure { name: "f".into(), svg: "<svg></svg>\n".into(), png: vec![1, 2], about: "a curve".into() };
         Document { title: "T & U".into(), blocks: vec![Block::Heading(2, "One".into()), table, figure] }
     }
 
@@ -161,6 +166,9 @@ mod tests {
         let expected =
             "# T & U\n\n## One\n\n| a \\| b | here |\n|---|---|\n| x < y | not decided |\n\n![a curve](f.svg)\n";
         assert_eq!(document().markdown(), expected);
-        assert_eq!(document().figures().collect::<Vec<_>>(), [("f.svg", "<svg></svg>\n")]);
+        assert_eq!(
+            document().figures().collect::<Vec<_>>(),
+            [("f.svg".into(), &b"<svg></svg>\n"[..]), ("f.png".into(), &[1, 2][..])]
+        );
     }
 }

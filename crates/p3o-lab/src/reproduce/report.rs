@@ -4,17 +4,20 @@ use super::data::{Experiment, Group};
 use super::document::{Block, Document};
 use super::results::{Results, Spot, short};
 use super::verdict::{Judgement, Verdict, judge};
-use crate::figure::{Limit, Row, Study, curves, studies};
+use crate::figure::{Limit, Picture, Row, Study, curves, studies};
 use crate::statistics::{Interval, iqm_ci95, mean_ci95, probability_of_improvement};
 use p3o::Error;
 use p3o::record::{Table, write_atomic};
 use std::path::Path;
 
+/// Pixels to a point.
+const PIXELS: f32 = 2.0;
+
 /// Writes `index.html`, `README.md` with its pictures, and the two tables into a folder. `command` is what was typed.
 pub fn write(results: &Results, command: &str, folder: &Path) -> Result<(), Error> {
     let document = document(results, command);
-    for (file, svg) in document.figures() {
-        write_atomic(&folder.join(file), svg.as_bytes())?;
+    for (file, contents) in document.figures() {
+        write_atomic(&folder.join(file), contents)?;
     }
     write_atomic(&folder.join("index.html"), document.html().as_bytes())?;
     write_atomic(&folder.join("README.md"), document.markdown().as_bytes())?;
@@ -108,11 +111,14 @@ fn learning(results: &Results, (e, g): (usize, usize)) -> Option<Block> {
     let limit = |name: String| (name.clone(), results.common_limit(e, g, &name));
     let costs = results.costs(e, g).into_iter().map(limit).collect();
     let is_wanted = experiment.figures && !groups.is_empty();
-    is_wanted.then(|| Block::Figure {
-        file: format!("{}-{task}.svg", experiment.name),
-        svg: curves(&[Row { title: task.clone(), groups, costs }]).svg(),
-        about: format!("{task}: return and costs over the steps, mean and deviation over the seeds"),
-    })
+    let about = format!("{task}: return and costs over the steps, mean and deviation over the seeds");
+    let draw = || curves(&[Row { title: task.clone(), groups, costs }]);
+    is_wanted.then(|| picture(format!("{}-{task}", experiment.name), &draw(), about))
+}
+
+fn picture(name: String, picture: &Picture, about: String) -> Block {
+    let png = picture.png(PIXELS).expect("figures have the size of a page");
+    Block::Figure { name, svg: picture.svg(), png, about }
 }
 
 /// Results against the setting that a group varies.
@@ -141,11 +147,9 @@ fn study(results: &Results, (e, g): (usize, usize)) -> Option<Block> {
     if panels[0].series[0].1.is_empty() {
         return None;
     }
-    Some(Block::Figure {
-        file: format!("{}-study.svg", experiment.name),
-        svg: studies(&[panels], "bars: 95 % intervals over the seeds").svg(),
-        about: format!("{}: return and costs against {setting}, with 95 % intervals; the limit is dashed", group.task),
-    })
+    let drawn = studies(&[panels], "bars: 95 % intervals over the seeds");
+    let about = format!("{}: return and costs against {setting}, with 95 % intervals; the limit is dashed", group.task);
+    Some(picture(format!("{}-study", experiment.name), &drawn, about))
 }
 
 /// Means beside the paper's.
