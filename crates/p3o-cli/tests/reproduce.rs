@@ -25,7 +25,7 @@ fn all_of_it_once_and_never_again() {
     for part in ["25 runs in reproduce, 0 of them finished", "an estimate", "done (25 of 25)", "25 of 25 runs are in"] {
         assert!(told.contains(part), "no {part:?} in {told}");
     }
-    assert!(told.contains("253.92 ± 11.67") && told.contains("κ = 20"), "{told}");
+    assert!(told.contains("253.92 ± 11.67") && told.contains("kappa = 20"), "{told}");
     assert_eq!(runs(&home, "reproduce").len(), 25);
     let page = std::fs::read_to_string(home.path("reproduce/report/index.html")).unwrap();
     // Two tasks of the curves, two studies with a picture more each, and three tasks.
