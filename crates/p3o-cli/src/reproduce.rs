@@ -23,7 +23,7 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
 /// Runs what is not finished yet.
 fn train(args: &ReproduceArgs, plan: &Plan) -> Result<(), Failure> {
     let workers = args.threads.map_or_else(rayon::current_num_threads, usize::from);
-    let estimate = estimate(&plan.jobs, workers)?;
+    let estimate = estimate(&plan.jobs, workers);
     announce(args, plan, &estimate, workers);
     let open: Vec<usize> = (0..plan.jobs.len()).filter(|&i| !estimate.is_over(i, &plan.jobs[i])).collect();
     let jobs: Vec<Job> = open.iter().map(|&i| plan.jobs[i].clone()).collect();
@@ -58,7 +58,7 @@ fn announce(args: &ReproduceArgs, plan: &Plan, estimate: &Estimate, workers: usi
 
 /// Tables on the screen and files in the report's folder.
 fn report(args: &ReproduceArgs, plan: &Plan) -> Result<(), Failure> {
-    let results = Results::read(plan)?;
+    let results = Results::read(plan);
     for (e, experiment) in plan.experiments.iter().enumerate() {
         for (g, group) in experiment.group.iter().enumerate() {
             say!("\n{}; {}, ± is half of the 95 % interval\n", experiment.title, group.task);
@@ -71,20 +71,21 @@ fn report(args: &ReproduceArgs, plan: &Plan) -> Result<(), Failure> {
     let folder = args.out.join("report");
     std::fs::create_dir_all(&folder).map_err(|e| Failure::Failed(format!("cannot make {}: {e}", folder.display())))?;
     let whole = Plan::new(reported(args, plan)?, plan.scale.clone(), args.seeds, &args.out)?;
-    report::write(&Results::read(&whole)?, &command(args, &whole), &folder)?;
+    report::write(&Results::read(&whole), &command(args, &whole), &folder)?;
     let folder = shown(&folder);
     say!(
         "\n{} of {} runs are in. In {folder}: index.html, README.md, curves.csv, runs.csv",
         results.finished(),
         plan.jobs.len()
     );
+    results.troubles.iter().for_each(|trouble| say!("Left out: {trouble}"));
     Ok(())
 }
 
 /// The experiments that were asked for, and those that have runs of every curve already.
 fn reported(args: &ReproduceArgs, plan: &Plan) -> Result<Vec<Experiment>, Failure> {
     let everything = Plan::new(Experiment::all(), plan.scale.clone(), args.seeds, &args.out)?;
-    let results = Results::read(&everything)?;
+    let results = Results::read(&everything);
     let is_there = |e: usize| {
         let groups = 0..everything.experiments[e].group.len();
         groups.flat_map(|g| results.spots(e, g)).all(|spot| !results.of(spot).is_empty())

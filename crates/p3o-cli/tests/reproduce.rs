@@ -79,6 +79,10 @@ fn a_report_of_what_is_finished_trains_nothing() {
     let page = std::fs::read_to_string(home.path("reproduce/report/index.html")).unwrap();
     assert!(page.contains("Figure 7") && page.contains("p3o reproduce spread pointgoal --scale smoke --seeds 2"));
     assert_eq!(runs(&home, "reproduce").len(), 3);
+    // A run that cannot be read is left out and named; the others still make a report.
+    std::fs::write(runs(&home, "reproduce")[0].join("config.toml"), "task = 3").unwrap();
+    let told = home.good(&report);
+    assert!(told.contains("2 of 6 runs are in") && told.contains("Left out: "), "{told}");
 }
 
 #[test]

@@ -68,12 +68,16 @@ fn iqm_of(values: &mut [f64]) -> f64 {
 /// The interquartile mean of all runs of all strata, with a percentile bootstrap interval.
 ///
 /// A stratum is a task and holds its runs' results, on a scale that all tasks share. A resample draws, in each stratum,
-/// as many runs as it has, with replacement. The same `seed` gives the same interval.
+/// as many runs as it has, with replacement. The same `seed` gives the same interval. Where no stratum has two runs, the
+/// interval is the whole real line.
 pub fn iqm_ci95(strata: &[Vec<f64>], seed: u64) -> Interval {
     let mut pool = strata.concat();
     let mean = iqm_of(&mut pool);
     if mean.is_nan() {
         return Interval { mean, low: mean, high: mean };
+    }
+    if strata.iter().all(|runs| runs.len() < 2) {
+        return Interval { mean, low: f64::NEG_INFINITY, high: f64::INFINITY };
     }
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut resample = || {
@@ -142,6 +146,7 @@ mod tests {
         check(interval.high, 5.0 + 4.96827542);
         let one = mean_ci95(&[3.0]);
         assert_eq!(one, Interval { mean: 3.0, low: f64::NEG_INFINITY, high: f64::INFINITY });
+        assert_eq!(iqm_ci95(&[vec![3.0]], 0), one, "one run tells nothing of its spread");
     }
 
     #[test]

@@ -148,7 +148,7 @@ fn results(plan: &Plan) -> Results<'_> {
         }
     }
     outcomes[plan.runs[0][0][2][2]] = None;
-    Results { plan, outcomes }
+    Results { plan, outcomes, troubles: Vec::new() }
 }
 
 #[test]

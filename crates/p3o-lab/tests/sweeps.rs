@@ -65,6 +65,7 @@ fn a_folder_without_its_first_checkpoint_is_started_afresh() {
     let jobs = jobs(home.path());
     std::fs::create_dir_all(jobs[0].folder.join("checkpoints")).unwrap();
     std::fs::write(jobs[0].folder.join("config.toml"), "half a li").unwrap();
+    std::fs::write(jobs[0].folder.join(".progress.csv.scratch"), "upd").unwrap();
     assert_eq!(work(&jobs[..1], 1, usize::MAX), 1);
     // Anything else in a folder is somebody's, and stays.
     std::fs::create_dir_all(&jobs[1].folder).unwrap();

@@ -625,6 +625,12 @@ impl Config {
                 spec.name
             )));
         }
+        if self.net.recurrent && self.net.hidden.iter().chain([&self.net.units]).any(|&width| width < 2) {
+            return Err(ConfigError::new(
+                "net.recurrent normalises every layer in itself, so net.hidden and net.units need widths of at least 2"
+                    .to_string(),
+            ));
+        }
         let steps = r.batch / r.envs;
         if self.net.recurrent && !steps.is_multiple_of(self.net.chunk) {
             return Err(ConfigError::new(format!(

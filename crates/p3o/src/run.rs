@@ -281,7 +281,11 @@ fn create_folder(path: &Path) -> Result<(), Error> {
 fn is_occupied(folder: &Path) -> bool {
     let unstarted = [".lock", "config.toml", "progress.csv", "tensorboard", "checkpoints"];
     let known = |entry: std::io::Result<std::fs::DirEntry>| {
-        entry.is_ok_and(|e| unstarted.iter().any(|name| e.file_name() == *name))
+        entry.is_ok_and(|e| {
+            // A kill in the middle of an atomic write leaves its scratch file.
+            let is_scratch = e.file_name().to_string_lossy().ends_with(".scratch");
+            is_scratch || unstarted.iter().any(|name| e.file_name() == *name)
+        })
     };
     checkpoint_path(folder).exists() || std::fs::read_dir(folder).is_ok_and(|mut entries| !entries.all(known))
 }

@@ -214,7 +214,9 @@ fn nonsense_is_refused_by_name() {
     config.check(&spec).unwrap();
     config.net.chunk = 30;
     assert!(refusal(&config, &spec).contains("net.chunk (30) must divide the steps"));
-    config.net.chunk = 5;
+    (config.net.chunk, config.net.units) = (5, 1);
+    assert!(refusal(&config, &spec).contains("widths of at least 2"));
+    config.net.units = 8;
     config.set("algo.name=cpo").unwrap();
     assert!(refusal(&config, &spec).contains("cpo needs second derivatives"));
     assert!(refusal(&config, &EnvSpec { obs_dim: 1, ..spec.clone() }).contains("leaves nothing of the single number"));

@@ -30,7 +30,7 @@ fn sort(job: &Job) -> Sort {
 }
 
 /// Estimates the time that is left on so many workers.
-pub fn estimate(jobs: &[Job], workers: usize) -> Result<Estimate, Error> {
+pub fn estimate(jobs: &[Job], workers: usize) -> Estimate {
     let left: Vec<u64> = jobs.iter().map(left).collect();
     let mut speeds = past(jobs);
     let mut unknown: BTreeMap<Sort, &Config> = BTreeMap::new();
@@ -39,11 +39,11 @@ pub fn estimate(jobs: &[Job], workers: usize) -> Result<Estimate, Error> {
             unknown.entry(sort(job)).or_insert(&job.config);
         }
     }
-    speeds.extend(probe_all(&unknown.into_iter().collect::<Vec<_>>(), workers)?);
+    speeds.extend(probe_all(&unknown.into_iter().collect::<Vec<_>>(), workers));
     let per_step: Vec<f64> = jobs.iter().map(|job| speeds.get(&sort(job)).copied().unwrap_or(0.0)).collect();
     let times = left.iter().zip(&per_step).map(|(left, pace)| *left as f64 * pace);
     let finished = left.iter().filter(|left| **left == 0).count();
-    Ok(Estimate { seconds: makespan(times, workers), left, per_step, finished })
+    Estimate { seconds: makespan(times, workers), left, per_step, finished }
 }
 
 impl Estimate {
@@ -74,20 +74,20 @@ fn past(jobs: &[Job]) -> BTreeMap<Sort, f64> {
     sums.into_iter().map(|(sort, (wall, steps))| (sort, wall / steps)).collect()
 }
 
-/// Measures on as many threads at once as the sweep will use.
-fn probe_all(configs: &[(Sort, &Config)], workers: usize) -> Result<Vec<(Sort, f64)>, Error> {
+/// Measures on as many threads at once as the sweep will use. What cannot be measured is left out: the sweep will say why.
+fn probe_all(configs: &[(Sort, &Config)], workers: usize) -> Vec<(Sort, f64)> {
     let (next, speeds) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..workers.min(configs.len()) {
             scope.spawn(|| {
                 while let Some((sort, config)) = configs.get(next.fetch_add(1, Ordering::SeqCst)) {
-                    let speed = probe(config).map(|speed| (sort.clone(), speed));
-                    speeds.lock().expect("nothing panics with it").push(speed);
+                    let speed = probe(config).ok().map(|speed| (sort.clone(), speed));
+                    speeds.lock().expect("nothing panics with it").extend(speed);
                 }
             });
         }
     });
-    speeds.into_inner().expect("nothing panics with it").into_iter().collect()
+    speeds.into_inner().expect("nothing panics with it")
 }
 
 /// Seconds per step: the second of two updates on a tenth of the batch, whose passes are as many as the whole one's.

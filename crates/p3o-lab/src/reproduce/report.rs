@@ -66,8 +66,8 @@ fn opening(results: &Results) -> Vec<Block> {
                 .into(),
         ),
         Block::Text(
-            "An interquartile mean leaves out the best and the worst quarter of the seeds; its interval is a bootstrap's. The \
-             change of return from row to row is its standard deviation in the second half of training. Over a limit: the \
+            "An interquartile mean leaves out the best and the worst quarter of the seeds, which is none of fewer than four; its \
+             interval is a bootstrap's. The change of return from row to row is its standard deviation in the second half of training. Over a limit: the \
              share of training, the mean excess and the worst."
                 .into(),
         ),
@@ -195,10 +195,10 @@ fn details(results: &Results, (e, g): (usize, usize)) -> Block {
         let returns = results.returns(spot);
         let chance = probability_of_improvement(&first, &returns);
         let x = iqm_ci95(&[returns], 0);
-        let iqm = if x.mean.is_nan() {
-            "-".into()
-        } else {
-            format!("{} ({} to {})", short(x.mean), short(x.low), short(x.high))
+        let iqm = match (x.mean.is_nan(), x.low.is_finite()) {
+            (true, _) => "-".into(),
+            (_, false) => short(x.mean),
+            _ => format!("{} ({} to {})", short(x.mean), short(x.low), short(x.high)),
         };
         let chance =
             if spot == spots[0] || chance.is_nan() { String::new() } else { format!("{:.0} %", 100.0 * chance) };

@@ -35,18 +35,27 @@ pub struct Results<'a> {
     pub plan: &'a Plan,
     /// A place per job.
     pub outcomes: Vec<Option<Outcome>>,
+    /// What is wrong with runs that cannot be read; they count as not finished.
+    pub troubles: Vec<String>,
 }
 
 impl<'a> Results<'a> {
     /// Reads what is there.
-    pub fn read(plan: &'a Plan) -> Result<Self, Error> {
-        let read = |job: &Job| {
+    pub fn read(plan: &'a Plan) -> Self {
+        let read = |job: &Job| -> Result<Option<Outcome>, Error> {
             let Some(summary) = job.finished()? else { return Ok(None) };
             let progress = ProgressCsv::read(&job.folder.join("progress.csv"))?;
             Ok(Some(Outcome { summary, progress }))
         };
-        let outcomes: Result<_, Error> = plan.jobs.iter().map(read).collect();
-        Ok(Results { plan, outcomes: outcomes? })
+        let mut troubles = Vec::new();
+        let outcomes = plan.jobs.iter().map(|job| {
+            read(job).unwrap_or_else(|error| {
+                troubles.push(error.to_string());
+                None
+            })
+        });
+        let outcomes = outcomes.collect();
+        Results { plan, outcomes, troubles }
     }
 
     /// How many runs are finished.
