@@ -58,41 +58,49 @@ fn announce(args: &ReproduceArgs, plan: &Plan, estimate: &Estimate, workers: usi
 
 /// Tables on the screen and files in the report's folder.
 fn report(args: &ReproduceArgs, plan: &Plan) -> Result<(), Failure> {
-    let results = Results::read(plan);
-    for (e, experiment) in plan.experiments.iter().enumerate() {
-        for (g, group) in experiment.group.iter().enumerate() {
-            say!("\n{}; {}, ± is half of the 95 % interval\n", experiment.title, group.task);
-            let Block::Table { head, rows } = report::means(&results, (e, g)) else { continue };
-            let mut grid = Grid::new(&head.iter().map(String::as_str).collect::<Vec<_>>());
-            rows.into_iter().for_each(|row| grid.row(row));
-            grid.print();
-        }
-    }
+    let everything = Plan::new(Experiment::all(), plan.scale.clone(), args.seeds, &args.out)?;
+    let all = Results::read(&everything);
+    let results = all.of_plan(plan);
+    tables(&results);
     let folder = args.out.join("report");
     std::fs::create_dir_all(&folder).map_err(|e| Failure::Failed(format!("cannot make {}: {e}", folder.display())))?;
-    let whole = Plan::new(reported(args, plan)?, plan.scale.clone(), args.seeds, &args.out)?;
-    report::write(&Results::read(&whole), &command(args, &whole), &folder)?;
-    let folder = shown(&folder);
-    say!(
-        "\n{} of {} runs are in. In {folder}: index.html, README.md, curves.csv, runs.csv",
-        results.finished(),
-        plan.jobs.len()
-    );
-    results.troubles.iter().for_each(|trouble| say!("Left out: {trouble}"));
+    let whole = Plan::new(reported(plan, &all), plan.scale.clone(), args.seeds, &args.out)?;
+    report::write(&all.of_plan(&whole), &command(args, &whole), &folder)?;
+    let (folder, runs) = (shown(&folder), plan.jobs.len());
+    say!("\n{} of {runs} runs are in. In {folder}: index.html, README.md, curves.csv, runs.csv", results.finished());
+    results.troubles().for_each(|trouble| say!("Left out: {trouble}"));
     Ok(())
 }
 
+/// A table for every task of every experiment, but for those that have been there already.
+fn tables(results: &Results) {
+    let mut printed: Vec<(Vec<Vec<String>>, &str)> = Vec::new();
+    for (e, experiment) in results.plan.experiments.iter().enumerate() {
+        for (g, group) in experiment.group.iter().enumerate() {
+            let Block::Table { head, rows } = report::means(results, (e, g)) else { continue };
+            let figures: Vec<Vec<String>> = rows.iter().map(|row| row[..3].to_vec()).collect();
+            if let Some((_, before)) = printed.iter().find(|(other, _)| *other == figures) {
+                say!("\n{}; {}: the same runs as in {before}", experiment.title, group.task);
+                continue;
+            }
+            say!("\n{}; {}, ± is half of the 95 % interval\n", experiment.title, group.task);
+            let mut grid = Grid::new(&head.iter().map(String::as_str).collect::<Vec<_>>());
+            rows.into_iter().for_each(|row| grid.row(row));
+            grid.print();
+            printed.push((figures, &experiment.title));
+        }
+    }
+}
+
 /// The experiments that were asked for, and those that have runs of every curve already.
-fn reported(args: &ReproduceArgs, plan: &Plan) -> Result<Vec<Experiment>, Failure> {
-    let everything = Plan::new(Experiment::all(), plan.scale.clone(), args.seeds, &args.out)?;
-    let results = Results::read(&everything);
+fn reported(plan: &Plan, all: &Results) -> Vec<Experiment> {
     let is_there = |e: usize| {
-        let groups = 0..everything.experiments[e].group.len();
-        groups.flat_map(|g| results.spots(e, g)).all(|spot| !results.of(spot).is_empty())
+        let groups = 0..all.plan.experiments[e].group.len();
+        groups.flat_map(|g| all.spots(e, g)).all(|spot| !all.of(spot).is_empty())
     };
     let wanted = |name: &str| plan.experiments.iter().any(|e| e.name == name);
-    let kept = everything.experiments.iter().enumerate().filter(|(e, x)| wanted(&x.name) || is_there(*e));
-    Ok(kept.map(|(_, experiment)| experiment.clone()).collect())
+    let kept = all.plan.experiments.iter().enumerate().filter(|(e, x)| wanted(&x.name) || is_there(*e));
+    kept.map(|(_, experiment)| experiment.clone()).collect()
 }
 
 /// What makes this report again.

@@ -58,23 +58,10 @@ pub fn resolve(args: &TrainArgs) -> Result<Config, Failure> {
     }
     let env = make_for(&config.algo.name, &config.task, &config.env).map_err(with_hint)?;
     for limit in &args.limit {
-        apply_limit(&mut config, limit)?;
+        config.set_limit(limit)?;
     }
     config.check(env.spec())?;
     Ok(config)
-}
-
-fn apply_limit(config: &mut Config, text: &str) -> Result<(), Failure> {
-    let (name, value) =
-        text.split_once('=').ok_or_else(|| Failure::Usage(format!("--limit takes NAME=NUMBER, not `{text}`")))?;
-    if value == "none" {
-        config.limits.remove(name);
-        return Ok(());
-    }
-    let number =
-        value.parse::<f64>().map_err(|_| Failure::Usage(format!("--limit {name} takes a number, not `{value}`")))?;
-    config.limits.insert(name.to_string(), number);
-    Ok(())
 }
 
 fn parse_steps(text: &str) -> Result<u64, Failure> {

@@ -4,7 +4,7 @@
 //! A sweep can be killed at any moment and started again: finished runs are read, not repeated, and the others go on from
 //! their checkpoints.
 
-use p3o::record::ProgressCsv;
+use p3o::record::{ProgressCsv, Table};
 use p3o::run::{self, Summary, checkpoint_path, named_task};
 use p3o::{Config, Error, Finish, Report, Run, checkpoint};
 use std::ops::ControlFlow;
@@ -86,6 +86,11 @@ impl Job {
     /// The summary of a run whose checkpoint says that it has made all its steps; none if there is no such run yet. The
     /// rows of progress.csv may be ahead of the checkpoint: a run killed then is not finished.
     pub fn finished(&self) -> Result<Option<Summary>, Error> {
+        Ok(self.results()?.map(|(summary, _)| summary))
+    }
+
+    /// The same with the run's progress.
+    pub fn results(&self) -> Result<Option<(Summary, Table)>, Error> {
         let checkpoint = checkpoint_path(&self.folder);
         if !checkpoint.is_file() {
             return Ok(None);
@@ -94,9 +99,18 @@ impl Job {
         if checkpoint::steps(&checkpoint)? < self.steps() {
             return Ok(None);
         }
-        let table = ProgressCsv::read(&self.folder.join("progress.csv"))?;
+        let progress = self.folder.join("progress.csv");
+        let table = ProgressCsv::read(&progress)?;
         let spec = named_task(&self.config)?().spec().clone();
-        Ok(Some(run::summary(&self.config, &spec, &table)))
+        let summary = run::summary(&self.config, &spec, &table)
+            .map_err(|error| Error::Folder(format!("{}: {error}", progress.display())))?;
+        Ok(Some((summary, table)))
+    }
+
+    /// What ended it, if it could not go on.
+    pub fn failure(&self) -> Option<String> {
+        let text = std::fs::read_to_string(self.folder.join("failure.txt")).ok()?;
+        text.lines().next().map(String::from)
     }
 
     /// The steps it is to make: whole batches.

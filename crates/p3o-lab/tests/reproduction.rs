@@ -3,7 +3,7 @@
 use p3o::record::Table;
 use p3o::run::{CostSummary, Summary};
 use p3o_lab::reproduce::report::{self, document};
-use p3o_lab::reproduce::results::Outcome;
+use p3o_lab::reproduce::results::{Known, Outcome};
 use p3o_lab::reproduce::{Experiment, Plan, Results, Scale};
 use std::collections::HashSet;
 use std::path::Path;
@@ -141,14 +141,14 @@ fn results(plan: &Plan) -> Results<'_> {
         ([29.0, 30.0, 31.0], [30.0, 31.0, 32.0]),
         ([9.0, 15.0, 12.0], [24.0, 26.0, 25.0]),
     ];
-    let mut outcomes = vec![None; plan.jobs.len()];
+    let mut known = vec![Known::Nothing; plan.jobs.len()];
     for (curve, (returns, costs)) in ends.iter().enumerate() {
         for (seed, &run) in plan.runs[0][0][curve].iter().enumerate() {
-            outcomes[run] = Some(outcome(plan, run, returns[seed], costs[seed]));
+            known[run] = Known::Outcome(outcome(plan, run, returns[seed], costs[seed]).into());
         }
     }
-    outcomes[plan.runs[0][0][2][2]] = None;
-    Results { plan, outcomes, troubles: Vec::new() }
+    known[plan.runs[0][0][2][2]] = Known::Nothing;
+    Results { plan, known }
 }
 
 #[test]
@@ -173,6 +173,23 @@ fn a_report_has_means_beside_verdicts() {
         "| hours of training, all runs added up | 8.00 |",
         "p3o train PointGoal --algo ppo-lag --preset quick",
         "p3o reproduce pointgoal --report-only",
+    ] {
+        assert!(text.contains(line), "no {line:?} in {text}");
+    }
+}
+
+#[test]
+fn a_run_that_failed_is_named_and_leaves_its_claims_open() {
+    let plan = plan(&["pointgoal"], "cpu", Some(3));
+    let mut results = results(&plan);
+    results.known[plan.runs[0][0][1][0]] = Known::Trouble("runs/x: loss is not finite".into());
+    let text = document(&results, "").markdown();
+    for line in [
+        "7 of 9 runs are finished. 1 failed (below): claims about them are not decided. The rest is still to come",
+        "Failed: runs/x: loss is not finite",
+        // 31 and 32: 12.706 * 0.5 = 6.35.
+        "| CPO cannot fully ensure the constraint | not decided | hazards of CPO: 31.5 (25.1 to 37.9); limit 25, kept by 0 of 2; 1 failed |",
+        "| P3O satisfies the constraint | agrees |",
     ] {
         assert!(text.contains(line), "no {line:?} in {text}");
     }

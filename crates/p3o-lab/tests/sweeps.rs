@@ -108,3 +108,27 @@ fn a_run_killed_between_its_last_row_and_its_last_checkpoint_is_not_finished() {
     assert_eq!(work(std::slice::from_ref(&job), 1, usize::MAX), 1);
     assert!(job.folder.join("summary.json").is_file());
 }
+
+#[test]
+fn a_summary_is_of_the_whole_run_or_not_there() {
+    let home = tempfile::tempdir().unwrap();
+    let job = &jobs(home.path())[0];
+    assert_eq!(work(std::slice::from_ref(job), 1, 1), 0);
+    let summary = job.folder.join("summary.json");
+    assert!(std::fs::read_to_string(&summary).unwrap().contains("\"steps\": 400"));
+    // A kill in the next sitting would leave this folder.
+    drop(p3o::Run::resume(&job.folder, &named_task, None).unwrap());
+    assert!(!summary.exists());
+}
+
+#[test]
+fn a_row_file_that_lacks_a_column_is_named() {
+    let home = tempfile::tempdir().unwrap();
+    let job = &jobs(home.path())[0];
+    assert_eq!(work(std::slice::from_ref(job), 1, usize::MAX), 1);
+    let progress = job.folder.join("progress.csv");
+    let text = std::fs::read_to_string(&progress).unwrap().replacen(",return,", ",retrun,", 1);
+    std::fs::write(&progress, text).unwrap();
+    let error = job.finished().unwrap_err().to_string();
+    assert!(error.contains("progress.csv: it has no column `return`"), "{error}");
+}

@@ -7,7 +7,7 @@
 use crate::config::Config;
 use crate::error::Error;
 use crate::learner::Learner;
-use crate::record::write_atomic;
+use crate::record::{fnv1a, write_atomic};
 use p3o_nn::{Adam, Network};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 use serde::{Deserialize, Serialize};
@@ -277,17 +277,8 @@ fn describe(learner: &Learner) -> About {
 fn checksum<'a>(about: &About, parts: impl Iterator<Item = (&'a str, &'a [u8])>) -> String {
     let blank = About { checksum: String::new(), ..about.clone() };
     let text = serde_json::to_string(&blank).expect("plain data can be written to memory");
-    let mut hash = 0xcbf2_9ce4_8422_2325u64;
-    let mut eat = |bytes: &[u8]| {
-        for &b in bytes {
-            hash = (hash ^ u64::from(b)).wrapping_mul(0x100_0000_01b3);
-        }
-    };
-    eat(text.as_bytes());
-    for (name, bytes) in parts {
-        eat(name.as_bytes());
-        eat(bytes);
-    }
+    let parts = parts.flat_map(|(name, bytes)| [name.as_bytes(), bytes]);
+    let hash = fnv1a(std::iter::once(text.as_bytes()).chain(parts));
     format!("{hash:016x}")
 }
 

@@ -536,6 +536,20 @@ impl Config {
         Ok(())
     }
 
+    /// Changes one limit: `hazards=30`, or `hazards=none` for no limit.
+    pub fn set_limit(&mut self, text: &str) -> Result<(), ConfigError> {
+        let wrong = |what: String| Err(ConfigError::new(what));
+        let Some((name, value)) = text.split_once('=') else {
+            return wrong(format!("--limit takes NAME=NUMBER, not `{text}`"));
+        };
+        match (value, value.parse::<f64>()) {
+            ("none", _) => self.limits.remove(name),
+            (_, Ok(number)) => self.limits.insert(name.to_string(), number),
+            (_, Err(_)) => return wrong(format!("--limit {name} takes a number or none, not `{value}`")),
+        };
+        Ok(())
+    }
+
     /// Reads a complete configuration.
     pub fn from_toml(text: &str) -> Result<Config, ConfigError> {
         toml::from_str(text).map_err(|e| {
@@ -803,7 +817,8 @@ fn insert(table: &mut toml::Table, key: &str, value: toml::Value) {
     }
 }
 
-fn known<'a>(kind: &str, name: &str, names: impl IntoIterator<Item = &'a str> + Clone) -> Result<(), ConfigError> {
+/// Whether a name is among those there are; if not, the nearest of them is proposed.
+pub fn known<'a>(kind: &str, name: &str, names: impl IntoIterator<Item = &'a str> + Clone) -> Result<(), ConfigError> {
     if names.clone().into_iter().any(|n| n == name) {
         return Ok(());
     }

@@ -120,6 +120,8 @@ impl Run {
         let csv = ProgressCsv::reopen(&path, &columns, |row| row[0] <= done as f64)?;
         let wall = last_wall(&ProgressCsv::read(&path)?);
         let events = EventWriter::create(&folder.join("tensorboard"), Some(learner.progress().steps))?;
+        // What an earlier sitting came to is no longer what the run came to.
+        std::fs::remove_file(folder.join("summary.json")).ok();
         if steps.is_some() {
             write_atomic(&folder.join("config.toml"), learner.config.to_toml().as_bytes())?;
         }
@@ -221,7 +223,7 @@ impl Run {
 
     fn summarize(&mut self) -> Result<(), Error> {
         let table = ProgressCsv::read(&self.folder.join("progress.csv"))?;
-        let summary = summary(&self.learner.config, self.learner.spec(), &table);
+        let summary = summary(&self.learner.config, self.learner.spec(), &table)?;
         write_summary(&self.folder, &summary)?;
         self.summary = Some(summary);
         Ok(())
@@ -344,9 +346,9 @@ fn last_wall(table: &Table) -> f64 {
 }
 
 /// The figures of the last tenth of training.
-pub fn summary(config: &Config, spec: &p3o_env::EnvSpec, table: &Table) -> Summary {
-    let at = |name: &str| table.column(name).expect("progress.csv has been written by this program");
-    let (steps_at, episodes_at) = (at("steps"), at("episodes"));
+pub fn summary(config: &Config, spec: &p3o_env::EnvSpec, table: &Table) -> Result<Summary, Error> {
+    let at = |name: &str| table.column(name).ok_or_else(|| Error::Folder(format!("it has no column `{name}`")));
+    let (steps_at, episodes_at, return_at, wall_at) = (at("steps")?, at("episodes")?, at("return")?, at("wall_s")?);
     let steps = table.rows.last().map_or(0.0, |row| row[steps_at]);
     let late: Vec<&Vec<f64>> = table.rows.iter().filter(|row| row[steps_at] > 0.9 * steps).collect();
     let mean = |column: usize| {
@@ -354,20 +356,20 @@ pub fn summary(config: &Config, spec: &p3o_env::EnvSpec, table: &Table) -> Summa
         let (sum, n) = rows.fold((0.0, 0.0), |(s, n), row| (s + row[column] * row[episodes_at], n + row[episodes_at]));
         (n > 0.0).then_some(sum / n)
     };
-    let costs = spec.costs.iter().map(|cost| {
-        let (mean, limit) = (mean(at(&format!("cost_{}", cost.name))), config.limits.get(&cost.name).copied());
+    let cost = |cost: &p3o_env::CostSpec| {
+        let (mean, limit) = (mean(at(&format!("cost_{}", cost.name))?), config.limits.get(&cost.name).copied());
         let satisfied = mean.zip(limit).map(|(mean, limit)| mean <= limit);
-        (cost.name.clone(), CostSummary { mean, limit, satisfied })
-    });
-    let wall_s = last_wall(table);
-    Summary {
+        Ok((cost.name.clone(), CostSummary { mean, limit, satisfied }))
+    };
+    let wall_s = table.rows.last().map_or(0.0, |row| row[wall_at]);
+    Ok(Summary {
         task: config.task.clone(),
         algo: config.algo.name.clone(),
         seed: config.seed,
         steps: steps as u64,
         wall_s,
         steps_per_s: if wall_s > 0.0 { steps / wall_s } else { 0.0 },
-        return_mean: mean(at("return")),
-        costs: costs.collect(),
-    }
+        return_mean: mean(return_at),
+        costs: spec.costs.iter().map(cost).collect::<Result<_, Error>>()?,
+    })
 }

@@ -1,7 +1,6 @@
 //! The experiments and scales as they stand in `experiments/*.toml`.
 
-use p3o::config::task_options;
-use p3o::error::suggest;
+use p3o::config::{known, task_options};
 use p3o::run::make_for;
 use p3o::{Config, ConfigError, Error};
 use serde::Deserialize;
@@ -185,13 +184,8 @@ impl Experiment {
 
     /// Those with these names; `all` stands for every one.
     pub fn named(names: &[String]) -> Result<Vec<Experiment>, ConfigError> {
-        let known = || EXPERIMENTS.iter().map(|e| e.0).chain(["all"]);
-        for name in names {
-            if !known().any(|k| k == name) {
-                let (hint, list) = (suggest(name, known()), known().collect::<Vec<_>>().join(", "));
-                return Err(ConfigError::new(format!("unknown experiment `{name}`{hint} (there is: {list})")));
-            }
-        }
+        let there_are = EXPERIMENTS.iter().map(|e| e.0).chain(["all"]);
+        names.iter().try_for_each(|name| known("experiment", name, there_are.clone()))?;
         let wanted = |e: &Experiment| names.iter().any(|n| *n == e.name || n == "all");
         Ok(Self::all().into_iter().filter(wanted).collect())
     }
@@ -202,11 +196,8 @@ impl Scale {
     pub fn named(name: &str) -> Result<Scale, ConfigError> {
         let mut scales: BTreeMap<String, Scale> =
             toml::from_str(SCALES).unwrap_or_else(|e| panic!("experiments/scales.toml: {e}"));
-        let names: Vec<String> = scales.keys().cloned().collect();
-        let scale = scales.remove(name).ok_or_else(|| {
-            let hint = suggest(name, names.iter().map(String::as_str));
-            ConfigError::new(format!("unknown scale `{name}`{hint} (there is: {})", names.join(", ")))
-        })?;
+        known("scale", name, scales.keys().map(String::as_str))?;
+        let scale = scales.remove(name).expect("it is known");
         Ok(Scale { name: name.to_string(), ..scale })
     }
 
@@ -236,10 +227,7 @@ impl Scale {
             config.set(setting)?;
         }
         for limit in &curve.limit {
-            match limit.split_once('=') {
-                Some((name, "none")) => config.limits.remove(name).map(drop),
-                _ => Some(config.set(&format!("limits.{limit}"))?),
-            };
+            config.set_limit(limit)?;
         }
         config.check(env.spec())?;
         Ok(config)

@@ -2,6 +2,7 @@
 
 use super::data::{Experiment, Group, Scale};
 use crate::sweep::Job;
+use p3o::record::fnv1a;
 use p3o::{Config, Error};
 use std::collections::HashMap;
 use std::path::Path;
@@ -61,8 +62,7 @@ impl Plan {
 /// What a run is, as a folder's name: any change of its settings gives another one, and its seeds stand side by side.
 fn folder_name(config: &Config, scale: &str, seed: u16) -> String {
     let text = Config { seed: 0, ..config.clone() }.to_toml();
-    let hash =
-        text.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, b| (hash ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
+    let hash = fnv1a([text.as_bytes()]);
     let short = (hash ^ (hash >> 32)) as u32;
     format!("{}-{}-{scale}-{short:08x}-seed{seed}", config.task, config.algo.name)
 }

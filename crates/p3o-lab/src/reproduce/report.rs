@@ -3,7 +3,7 @@
 use super::data::{Experiment, Group};
 use super::document::{Block, Document};
 use super::results::{Results, Spot, short};
-use super::verdict::{Judgement, Verdict, judge};
+use super::verdict::{Judgement, Verdict, judge, range};
 use crate::figure::{Limit, Picture, Row, Study, curves, studies};
 use crate::statistics::{Interval, iqm_ci95, mean_ci95, probability_of_improvement};
 use p3o::Error;
@@ -51,9 +51,16 @@ fn judge_all(results: &Results) -> Vec<Vec<Vec<Judgement>>> {
 fn opening(results: &Results) -> Vec<Block> {
     let scale = &results.plan.scale;
     let (done, all) = (results.finished(), results.plan.jobs.len());
-    let partial = if done < all { " The rest is still to come: everything below is from those that are." } else { "" };
+    let failed = results.troubles().count();
+    let mut partial = String::new();
+    if failed > 0 {
+        partial += &format!(" {failed} failed (below): claims about them are not decided.");
+    }
+    if done + failed < all {
+        partial += " The rest is still to come: everything below is from those that are.";
+    }
     let caution = if scale.decides { "" } else { " Runs of this scale are too short to decide any claim." };
-    vec![
+    let mut blocks = vec![
         Block::Text(format!(
             "Zhang et al., Penalized Proximal Policy Optimization for Safe Reinforcement Learning (IJCAI 2022). Scale {}: {}. \
              {done} of {all} runs are finished.{partial}{caution}",
@@ -71,7 +78,9 @@ fn opening(results: &Results) -> Vec<Block> {
              share of training, the mean excess and the worst."
                 .into(),
         ),
-    ]
+    ];
+    blocks.extend(results.troubles().map(|trouble| Block::Text(format!("Failed: {trouble}"))));
+    blocks
 }
 
 /// How many claims of each experiment came to which verdict.
@@ -194,12 +203,7 @@ fn details(results: &Results, (e, g): (usize, usize)) -> Block {
     let row = |spot: Spot| {
         let returns = results.returns(spot);
         let chance = probability_of_improvement(&first, &returns);
-        let x = iqm_ci95(&[returns], 0);
-        let iqm = match (x.mean.is_nan(), x.low.is_finite()) {
-            (true, _) => "-".into(),
-            (_, false) => short(x.mean),
-            _ => format!("{} ({} to {})", short(x.mean), short(x.low), short(x.high)),
-        };
+        let iqm = range(&iqm_ci95(&[returns], 0));
         let chance =
             if spot == spots[0] || chance.is_nan() { String::new() } else { format!("{:.0} %", 100.0 * chance) };
         let steady = mean_ci95(&results.changes(spot)).mean;
@@ -263,8 +267,8 @@ fn settings(results: &Results) -> Vec<Block> {
 
 fn circumstances(results: &Results, command: &str) -> Vec<Block> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let hours = results.outcomes.iter().flatten().map(|o| o.summary.wall_s).sum::<f64>() / 3600.0;
-    let steps = results.outcomes.iter().flatten().map(|o| o.summary.steps as f64).sum::<f64>();
+    let hours = results.outcomes().map(|o| o.summary.wall_s).sum::<f64>() / 3600.0;
+    let steps = results.outcomes().map(|o| o.summary.steps as f64).sum::<f64>();
     let row = |name: &str, value: String| vec![name.to_string(), value];
     let rows = vec![
         row("program", format!("p3o {}", env!("CARGO_PKG_VERSION"))),

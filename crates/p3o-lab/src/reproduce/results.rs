@@ -4,10 +4,12 @@ use super::plan::Plan;
 use crate::statistics::{self, Overshoot};
 use crate::sweep::Job;
 use p3o::Error;
-use p3o::record::{ProgressCsv, Summary as Sample, Table, write_atomic};
+use p3o::record::{Summary as Sample, Table, write_atomic};
 use p3o::run::{Summary, named_task};
+use std::collections::HashMap;
 use std::fmt::Write;
 use std::path::Path;
+use std::rc::Rc;
 
 /// One finished run.
 #[derive(Clone, Debug)]
@@ -29,38 +31,68 @@ pub struct Spot {
     pub curve: usize,
 }
 
-/// All runs of a plan; none for one that is not finished.
+/// What is known of a run.
+#[derive(Clone)]
+pub enum Known {
+    /// It is finished.
+    Outcome(Rc<Outcome>),
+    /// It is not finished.
+    Nothing,
+    /// It cannot be read, or could not go on.
+    Trouble(String),
+}
+
+/// All runs of a plan.
 pub struct Results<'a> {
     /// The plan.
     pub plan: &'a Plan,
     /// A place per job.
-    pub outcomes: Vec<Option<Outcome>>,
-    /// What is wrong with runs that cannot be read; they count as not finished.
-    pub troubles: Vec<String>,
+    pub known: Vec<Known>,
+}
+
+impl Known {
+    fn outcome(&self) -> Option<&Outcome> {
+        if let Known::Outcome(outcome) = self { Some(outcome) } else { None }
+    }
+
+    fn trouble(&self) -> Option<&str> {
+        if let Known::Trouble(trouble) = self { Some(trouble) } else { None }
+    }
 }
 
 impl<'a> Results<'a> {
     /// Reads what is there.
     pub fn read(plan: &'a Plan) -> Self {
-        let read = |job: &Job| -> Result<Option<Outcome>, Error> {
-            let Some(summary) = job.finished()? else { return Ok(None) };
-            let progress = ProgressCsv::read(&job.folder.join("progress.csv"))?;
-            Ok(Some(Outcome { summary, progress }))
+        let read = |job: &Job| match (job.results(), job.failure()) {
+            (Ok(Some((summary, progress))), _) => Known::Outcome(Rc::new(Outcome { summary, progress })),
+            (Ok(None), None) => Known::Nothing,
+            (Ok(None), Some(failure)) => Known::Trouble(format!("{}: {failure}", job.folder.display())),
+            (Err(error), _) => Known::Trouble(error.to_string()),
         };
-        let mut troubles = Vec::new();
-        let outcomes = plan.jobs.iter().map(|job| {
-            read(job).unwrap_or_else(|error| {
-                troubles.push(error.to_string());
-                None
-            })
-        });
-        let outcomes = outcomes.collect();
-        Results { plan, outcomes, troubles }
+        Results { plan, known: plan.jobs.iter().map(read).collect() }
+    }
+
+    /// What is known of the runs of another plan, as far as they are this one's too.
+    pub fn of_plan<'b>(&self, plan: &'b Plan) -> Results<'b> {
+        let known: HashMap<&Path, &Known> =
+            self.plan.jobs.iter().zip(&self.known).map(|(job, known)| (job.folder.as_path(), known)).collect();
+        let find = |job: &Job| known.get(job.folder.as_path()).map_or(Known::Nothing, |known| (*known).clone());
+        Results { plan, known: plan.jobs.iter().map(find).collect() }
+    }
+
+    /// The finished runs.
+    pub fn outcomes(&self) -> impl Iterator<Item = &Outcome> {
+        self.known.iter().filter_map(Known::outcome)
     }
 
     /// How many runs are finished.
     pub fn finished(&self) -> usize {
-        self.outcomes.iter().flatten().count()
+        self.outcomes().count()
+    }
+
+    /// What is wrong with runs that cannot be read or could not go on.
+    pub fn troubles(&self) -> impl Iterator<Item = &str> {
+        self.known.iter().filter_map(Known::trouble)
     }
 
     /// Every curve of a group.
@@ -89,7 +121,12 @@ impl<'a> Results<'a> {
 
     /// The finished runs of a curve.
     pub fn of(&self, s: Spot) -> Vec<&Outcome> {
-        self.jobs(s).iter().filter_map(|&run| self.outcomes[run].as_ref()).collect()
+        self.jobs(s).iter().filter_map(|&run| self.known[run].outcome()).collect()
+    }
+
+    /// How many runs of a curve cannot be read or could not go on.
+    pub fn failed(&self, s: Spot) -> usize {
+        self.jobs(s).iter().filter(|&&run| self.known[run].trouble().is_some()).count()
     }
 
     /// How many runs a curve is to have.
@@ -162,7 +199,7 @@ impl<'a> Results<'a> {
     }
 
     fn runs_csv(&self) -> String {
-        let done = || self.outcomes.iter().zip(&self.plan.jobs).filter_map(|(o, job)| Some((o.as_ref()?, job)));
+        let done = || self.known.iter().zip(&self.plan.jobs).filter_map(|(known, job)| Some((known.outcome()?, job)));
         let costs = done().map(|(o, _)| o.summary.costs.len()).max().unwrap_or(0);
         let mut text = "run,task,algo,scale,seed,steps,wall_s,return".to_string();
         for i in 1..=costs {

@@ -11,7 +11,7 @@ pub enum Verdict {
     Agrees,
     /// The intervals say the opposite.
     Differs,
-    /// The intervals overlap, there are fewer than two seeds, or the runs are too short to say.
+    /// The intervals overlap, there are fewer than two seeds, one of them failed, or the runs are too short to say.
     NotDecided,
 }
 
@@ -51,7 +51,8 @@ pub fn judge(results: &Results, (experiment, group): (usize, usize), claim: &Cla
         Kind::StableOver => claim.all.iter().map(|name| place(name)).collect(),
         _ => [&claim.a, &claim.b].into_iter().filter(|n| !n.is_empty()).map(|name| place(name)).collect(),
     };
-    let limit = results.limit(spots[0], &cost).unwrap_or(f64::INFINITY);
+    let failed: usize = spots.iter().map(|spot| results.failed(*spot)).sum();
+    let limit = results.limit(spots[0], &cost).unwrap_or(f64::NAN);
     let measure = |spot: &Spot| -> Vec<f64> {
         match claim.kind {
             Kind::HigherReturn | Kind::StableOver => results.returns(*spot),
@@ -64,7 +65,8 @@ pub fn judge(results: &Results, (experiment, group): (usize, usize), claim: &Cla
     let values: Vec<Vec<f64>> = spots.iter().map(measure).collect();
     let seeds = values.iter().map(Vec::len).min().unwrap_or(0);
     let intervals: Vec<Interval> = values.iter().map(|v| mean_ci95(v)).collect();
-    let verdict = if seeds < 2 || !results.plan.scale.decides {
+    // Runs that failed may have been the ones that tell.
+    let verdict = if seeds < 2 || failed > 0 || !results.plan.scale.decides {
         Verdict::NotDecided
     } else {
         match &values[..] {
@@ -91,7 +93,8 @@ pub fn judge(results: &Results, (experiment, group): (usize, usize), claim: &Cla
         Kind::MoreOvershoot => "share of training over the limit",
         Kind::LessSteady => "change of return from row to row",
     };
-    let evidence = format!("{what} of {}{against}", shown.join(", "));
+    let left_out = if failed > 0 { format!("; {failed} failed") } else { String::new() };
+    let evidence = format!("{what} of {}{against}{left_out}", shown.join(", "));
     Judgement { verdict, evidence }
 }
 
@@ -116,7 +119,8 @@ fn band(x: &[Interval], centre: f64, within: f64) -> Verdict {
     Verdict::of(inside, outside)
 }
 
-fn range(x: &Interval) -> String {
+/// An estimate with the ends of its interval, as far as they are known.
+pub(super) fn range(x: &Interval) -> String {
     let number = super::results::short;
     match (x.mean.is_nan(), x.low.is_finite()) {
         (true, _) => "-".into(),

@@ -6,12 +6,14 @@
 mod append;
 mod atomic;
 mod csv;
+mod hash;
 mod runlock;
 mod stats;
 mod tensorboard;
 
 pub use atomic::write_atomic;
 pub use csv::{ProgressCsv, Table};
+pub use hash::fnv1a;
 pub use runlock::RunLock;
 pub use stats::Summary;
 pub use tensorboard::EventWriter;
