@@ -57,6 +57,9 @@ const TUNED: &[(&str, &[&str], &[&str])] = &[
     ("PointCircle", &["rollout.cost_lambda=0.95", "algo.offset=per_step"], &[]),
 ];
 
+/// Parameters of a network, about. Training keeps four numbers for each, in the actor and every critic.
+const LARGEST_NETWORK: f64 = 1e8;
+
 /// The presets by name.
 pub const PRESETS: &[(&str, &str)] = &[
     ("quick", "minutes on two cores: 64x64 networks, batches of 20,000"),
@@ -308,6 +311,16 @@ pub struct Algo {
     pub barrier: f64,
     /// lambda of FOCOPS: the larger, the closer its target stays to the old policy.
     pub temperature: f64,
+}
+
+impl Net {
+    /// Weights of a network with so many inputs, about.
+    fn parameters(&self, inputs: usize) -> f64 {
+        let widths: Vec<f64> = std::iter::once(&inputs).chain(&self.hidden).map(|&n| n as f64).collect();
+        let dense: f64 = widths.windows(2).map(|w| w[0] * w[1]).sum();
+        let (last, units) = (widths[widths.len() - 1], self.units as f64);
+        dense + if self.recurrent { 3.0 * units * (last + units) } else { 0.0 }
+    }
 }
 
 impl Algo {
@@ -632,6 +645,13 @@ impl Config {
         }
         range("net.units", self.net.units as f64, 1.0, 65_536.0)?;
         range("net.chunk", self.net.chunk as f64, 1.0, 1e8)?;
+        let parameters = self.net.parameters(spec.obs_dim);
+        if parameters > LARGEST_NETWORK {
+            return Err(ConfigError::new(format!(
+                "net.hidden and net.units make networks of {parameters:.1e} parameters; more than {LARGEST_NETWORK:.0e} are \
+                 refused"
+            )));
+        }
         if self.net.recurrent && spec.obs_dim / spec.agents < 2 {
             return Err(ConfigError::new(format!(
                 "net.recurrent normalises every observation in itself, which leaves nothing of the single number that {} \

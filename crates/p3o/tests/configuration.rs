@@ -168,6 +168,7 @@ fn nonsense_is_refused_by_name() {
         ("rollout.gamma=-0.1", "rollout.gamma"),
         ("rollout.lambda=1.01", "rollout.lambda must be between 0 and 1"),
         ("net.hidden=[16,0]", "net.hidden"),
+        ("net.hidden=[20000,20000]", "networks of 4.0e8 parameters; more than 1e8 are refused"),
         ("net.units=0", "net.units"),
         ("net.chunk=0", "net.chunk"),
         ("net.log_std=50", "net.log_std"),
@@ -216,6 +217,8 @@ fn nonsense_is_refused_by_name() {
     assert!(refusal(&config, &spec).contains("net.chunk (30) must divide the steps"));
     (config.net.chunk, config.net.units) = (5, 1);
     assert!(refusal(&config, &spec).contains("widths of at least 2"));
+    config.net.units = 8192;
+    assert!(refusal(&config, &spec).contains("networks of 2.0e8 parameters"));
     config.net.units = 8;
     config.set("algo.name=cpo").unwrap();
     assert!(refusal(&config, &spec).contains("cpo needs second derivatives"));
