@@ -45,13 +45,15 @@ const TUNED: &[(&str, &[&str], &[&str])] = &[
     (
         "AntCircle",
         &[
+            "rollout.batch=8000",
+            "rollout.lambda=0.9",
             "algo.learning_rate=6e-4",
             "algo.target_kl=0.02",
             "critic.normalize=true",
             "critic.minibatch=2000",
             "critic.passes=10",
         ],
-        &["algo.minibatch=2000", "algo.passes=10"],
+        &["algo.minibatch=2000", "algo.passes=20", "algo.balance=true"],
     ),
     ("PointGather", &["critic.normalize=true"], &[]),
     ("PointCircle", &["rollout.cost_lambda=0.95", "algo.offset=per_step"], &[]),
@@ -293,6 +295,9 @@ pub struct Algo {
     pub kappa_growth: f64,
     /// Where an adaptive kappa stops growing.
     pub kappa_max: f64,
+    /// Whether P3O's step is along the gradient of L / (1 + kappa times the number of penalised constraints): as long with
+    /// a penalty as without, so that Adam's memory of the one does not shorten the other.
+    pub balance: bool,
     /// How far the episode cost is over its limit, in units of the cost advantage: per_step, discounted or paper.
     pub offset: Offset,
     /// What is standardised: whole (the constraint, offset included), whole_mean (and the advantage's mean kept),
@@ -427,6 +432,7 @@ impl Config {
                 kappa_schedule: KappaSchedule::Fixed,
                 kappa_growth: 1.05,
                 kappa_max: 40.0,
+                balance: false,
                 offset: Offset::Paper,
                 cost_scale: CostScale::Whole,
                 reward_scale: RewardScale::Standard,

@@ -1,6 +1,6 @@
 //! Whether a constraint is penalised is decided on the whole batch, exactly, however it was guessed.
 
-use crate::problem::{Head, Problem};
+use crate::problem::{Head, Problem, first_gradient};
 use crate::util::float_bits;
 use p3o::algo::Passes;
 
@@ -63,4 +63,27 @@ fn gates_carried_from_pass_to_pass_change_nothing() {
     let on = |p: &Passes| p.penalized.clone();
     let changes = singles.windows(2).filter(|w| on(&w[0]) != on(&w[1])).count();
     assert_eq!(report.redone, changes);
+}
+
+#[test]
+fn a_balanced_gradient_is_shorter_by_one_plus_kappa_for_each_penalised_constraint() {
+    // Two constraints: both over their limits, one, none.
+    for (offsets, penalized) in [([10.0, 10.0], 2.0), ([10.0, -10.0], 1.0), ([-10.0, -10.0], 0.0)] {
+        let mut problem = Problem::new(Head::Gaussian, 130, 2, 7);
+        problem.offsets = offsets.to_vec();
+        let gradient = |balance: &str| {
+            let mut policy = problem.policy(1e-2);
+            problem.batch().update(&mut policy, &problem.settings(&["algo.kappa=3", "algo.entropy=0", balance]));
+            first_gradient(&policy)
+        };
+        let (plain, balanced) = (gradient("algo.balance=false"), gradient("algo.balance=true"));
+        let (long, short) = (norm(&plain), norm(&balanced));
+        assert!((long / short - (1.0 + 3.0 * penalized)).abs() < 1e-4, "{penalized}: {long} and {short}");
+        let along: f64 = plain.iter().zip(&balanced).map(|(a, b)| a * b).sum();
+        assert!(along / (long * short) > 1.0 - 1e-9);
+    }
+}
+
+fn norm(gradient: &[f64]) -> f64 {
+    gradient.iter().map(|g| g * g).sum::<f64>().sqrt()
 }

@@ -39,6 +39,7 @@ const SMALL: &[&str] = &[
     "algo.kappa_schedule=fixed",
     "algo.kappa_growth=1.05",
     "algo.kappa_max=40",
+    "algo.balance=false",
     "algo.offset=per_step",
     "algo.cost_scale=whole",
     "algo.reward_scale=standard",

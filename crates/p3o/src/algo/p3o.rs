@@ -11,7 +11,7 @@
 //!
 //! by passes of Adam over the batch until the mean KL from pi_k leaves the trust region (Algorithm 2). The max stands
 //! outside the mean: whether constraint i is penalised is a question about the whole batch. Without constraints this is
-//! PPO.
+//! PPO. `algo.balance`, which the paper does not have, divides the gradient by 1 + kappa times the penalised constraints.
 
 use super::{Memory, Passes, PolicyBatch, descend, mean};
 use crate::config::{Algo, KappaSchedule};
@@ -134,7 +134,7 @@ pub fn update_minibatches(
     report
 }
 
-/// Gradient of L over some pieces of the batch (all without `pieces`), and the means L_R, L_C_i - offset_i and KL in `memory.sums`.
+/// Gradient of L over some pieces of the batch (all without `pieces`), balanced if wanted, and the means L_R, L_C_i - offset_i and KL in `memory.sums`.
 fn penalized_pass(
     policy: &Policy,
     batch: &PolicyBatch,
@@ -145,6 +145,8 @@ fn penalized_pass(
     gates: &[bool],
 ) {
     let (epsilon, kappa) = (settings.clip as f32, kappa as f32);
+    let penalized = gates.iter().filter(|gate| **gate).count() as f32;
+    let share = if settings.balance { 1.0 / (1.0 + kappa * penalized) } else { 1.0 };
     let weight = |terms: &mut [f64], row: usize, ratio: f32| {
         let (term, mut w) = reward_term(ratio, batch.adv_r[row], epsilon);
         terms[0] += f64::from(term);
@@ -155,7 +157,7 @@ fn penalized_pass(
                 w += kappa * slope;
             }
         }
-        w
+        share * w
     };
     let (x, rows) = match pieces {
         None => (batch.x, None),
