@@ -53,7 +53,7 @@ const TUNED: &[(&str, &[&str], &[&str])] = &[
             "critic.minibatch=2000",
             "critic.passes=10",
         ],
-        &["algo.minibatch=2000", "algo.passes=20", "algo.balance=true"],
+        &["algo.minibatch=2000", "algo.passes=20", "algo.kappa=10", "algo.balance=true"],
     ),
     ("PointGather", &["critic.normalize=true"], &[]),
     ("PointCircle", &["rollout.cost_lambda=0.95", "algo.offset=per_step"], &[]),
