@@ -353,11 +353,12 @@ fn a_file_with_a_mistake_is_refused_with_its_line() {
 fn the_quick_preset_suits_single_tasks_and_the_papers_is_literal() {
     let of = |preset, algo, task| Config::preset(preset, algo, &spec(task)).unwrap();
     let ant = of("quick", "p3o", "AntCircle");
-    assert_eq!((ant.algo.minibatch, ant.algo.passes, ant.critic.minibatch), (2000, 10, 2000));
-    assert!(ant.critic.normalize && ant.algo.target_kl == 0.02);
+    assert_eq!((ant.algo.minibatch, ant.algo.passes, ant.critic.minibatch), (2000, 20, 2000));
+    assert!(ant.critic.normalize && ant.algo.target_kl == 0.02 && ant.algo.balance);
     // CPO and its kin take whole batches.
     let cpo = of("quick", "cpo", "AntCircle");
     assert_eq!((cpo.algo.minibatch, cpo.algo.passes, cpo.critic.minibatch), (0, 40, 2000));
+    assert_eq!((cpo.rollout.batch, ant.rollout.batch), (8000, 8000));
     assert!(of("quick", "p3o", "PointGather").critic.normalize && !of("quick", "p3o", "PointGoal").critic.normalize);
     assert_eq!(of("quick", "p3o", "PointCircle").rollout.cost_lambda, 0.95);
     let paper = of("paper", "p3o", "AntCircle");
