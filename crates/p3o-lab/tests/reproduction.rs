@@ -39,10 +39,10 @@ fn experiments_share_their_runs() {
     assert_eq!(both.runs[0], both.runs[1]);
     // Five algorithms on two tasks.
     assert_eq!(both.jobs.len(), 2 * 5 * 2);
-    // The preset's kappa is 2 and AntCircle's limit 50: of four kappas and three limits, three and two are new.
+    // The preset's kappa is 10 and AntCircle's limit 50: of four kappas and three limits, three and two are new.
     let studies = plan(&["table1", "kappa", "limits"], "smoke", Some(2));
     assert_eq!(studies.jobs.len(), 20 + 2 * 3 + 2 * 2);
-    assert_eq!(studies.runs[1][0][0], studies.runs[0][0][0]);
+    assert_eq!(studies.runs[1][0][2], studies.runs[0][0][0]);
     // The paper's kappa is 20.
     let paper = plan(&["table1", "kappa"], "paper", None);
     assert_eq!(paper.runs[1][0][3], paper.runs[0][0][0]);
