@@ -87,6 +87,7 @@ fn claims_are_about_curves_and_costs_that_there_are() {
         for group in &experiment.group {
             let is_curve = |name: &String| group.curves.iter().any(|curve| curve.name == *name);
             let spec = p3o_env::tasks::make(&group.task, &Default::default()).unwrap().spec().clone();
+            assert!(group.towering.iter().all(is_curve));
             for claim in &group.claims {
                 let named: Vec<&String> =
                     claim.all.iter().chain([&claim.a, &claim.b]).filter(|n| !n.is_empty()).collect();

@@ -48,6 +48,9 @@ pub struct Group {
     /// The setting that its curves vary, if it is one number.
     #[serde(default)]
     pub study: Option<String>,
+    /// A curve beside which the others can hardly be told apart: its figure has a second row without it.
+    #[serde(default)]
+    pub towering: Option<String>,
     /// What is compared.
     pub curves: Vec<Curve>,
     /// What the paper says of it.

@@ -113,15 +113,24 @@ fn section(results: &Results, (e, g): (usize, usize), judged: &[Judgement]) -> V
 
 /// Learning curves of what is finished.
 fn learning(results: &Results, (e, g): (usize, usize)) -> Option<Block> {
-    let (experiment, task) = (&results.plan.experiments[e], &results.plan.experiments[e].group[g].task);
+    let experiment = &results.plan.experiments[e];
+    let Group { task, towering, .. } = &experiment.group[g];
     let tables = |spot: Spot| -> Vec<Table> { results.of(spot).iter().map(|run| run.progress.clone()).collect() };
     let named = results.spots(e, g).into_iter().map(|spot| (results.name(spot).to_string(), tables(spot)));
     let groups: Vec<(String, Vec<Table>)> = named.filter(|(_, tables)| !tables.is_empty()).collect();
     let limit = |name: String| (name.clone(), results.common_limit(e, g, &name));
-    let costs = results.costs(e, g).into_iter().map(limit).collect();
+    let costs: Vec<(String, Option<f64>)> = results.costs(e, g).into_iter().map(limit).collect();
     let is_wanted = experiment.figures && !groups.is_empty();
     let about = format!("{task}: return and costs over the steps, mean and deviation over the seeds");
-    let draw = || curves(&[Row { title: task.clone(), groups, costs }]);
+    let draw = || {
+        let mut rows = vec![Row { title: task.clone(), groups, costs }];
+        if let Some(name) = towering {
+            let mut others = Row { title: format!("without {name}"), ..rows[0].clone() };
+            others.groups.retain(|(group, _)| group != name);
+            rows.extend((!others.groups.is_empty()).then_some(others));
+        }
+        curves(&rows)
+    };
     is_wanted.then(|| picture(format!("{}-{task}", experiment.name), &draw(), about))
 }
 
