@@ -118,7 +118,8 @@ impl Run {
         }
         let (path, columns) = (folder.join("progress.csv"), columns(&learner));
         let csv = ProgressCsv::reopen(&path, &columns, |row| row[0] <= done as f64)?;
-        let wall = last_wall(&ProgressCsv::read(&path)?);
+        let rows = ProgressCsv::read(&path)?;
+        let wall = last(&rows, rows.column("wall_s").expect("reopening has checked the columns"));
         let events = EventWriter::create(&folder.join("tensorboard"), Some(learner.progress().steps))?;
         // What an earlier sitting came to is no longer what the run came to.
         std::fs::remove_file(folder.join("summary.json")).ok();
@@ -340,8 +341,8 @@ fn tag(column: &str) -> String {
     format!("{group}/{column}")
 }
 
-fn last_wall(table: &Table) -> f64 {
-    let column = table.column("wall_s").expect("reopening has checked the columns");
+/// A column's value in the last row.
+fn last(table: &Table, column: usize) -> f64 {
     table.rows.last().map_or(0.0, |row| row[column])
 }
 
@@ -349,7 +350,7 @@ fn last_wall(table: &Table) -> f64 {
 pub fn summary(config: &Config, spec: &p3o_env::EnvSpec, table: &Table) -> Result<Summary, Error> {
     let at = |name: &str| table.column(name).ok_or_else(|| Error::Folder(format!("it has no column `{name}`")));
     let (steps_at, episodes_at, return_at, wall_at) = (at("steps")?, at("episodes")?, at("return")?, at("wall_s")?);
-    let steps = table.rows.last().map_or(0.0, |row| row[steps_at]);
+    let (steps, wall_s) = (last(table, steps_at), last(table, wall_at));
     let late: Vec<&Vec<f64>> = table.rows.iter().filter(|row| row[steps_at] > 0.9 * steps).collect();
     let mean = |column: usize| {
         let rows = late.iter().filter(|row| row[episodes_at] > 0.0);
@@ -361,7 +362,6 @@ pub fn summary(config: &Config, spec: &p3o_env::EnvSpec, table: &Table) -> Resul
         let satisfied = mean.zip(limit).map(|(mean, limit)| mean <= limit);
         Ok((cost.name.clone(), CostSummary { mean, limit, satisfied }))
     };
-    let wall_s = table.rows.last().map_or(0.0, |row| row[wall_at]);
     Ok(Summary {
         task: config.task.clone(),
         algo: config.algo.name.clone(),

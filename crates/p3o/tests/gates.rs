@@ -3,6 +3,7 @@
 use crate::problem::{Head, Problem, first_gradient};
 use crate::util::float_bits;
 use p3o::algo::Passes;
+use p3o::algo::natural::dot;
 
 /// A batch in which every ratio is 1.1 and every advantage of constraint i is `signs[i]`: L_C_i = 1.1 signs[i] + offset,
 /// while the guess, which assumes a ratio of one, is signs[i] + offset.
@@ -77,13 +78,8 @@ fn a_balanced_gradient_is_shorter_by_one_plus_kappa_for_each_penalised_constrain
             first_gradient(&policy)
         };
         let (plain, balanced) = (gradient("algo.balance=false"), gradient("algo.balance=true"));
-        let (long, short) = (norm(&plain), norm(&balanced));
+        let (long, short) = (dot(&plain, &plain).sqrt(), dot(&balanced, &balanced).sqrt());
         assert!((long / short - (1.0 + 3.0 * penalized)).abs() < 1e-4, "{penalized}: {long} and {short}");
-        let along: f64 = plain.iter().zip(&balanced).map(|(a, b)| a * b).sum();
-        assert!(along / (long * short) > 1.0 - 1e-9);
+        assert!(dot(&plain, &balanced) / (long * short) > 1.0 - 1e-9);
     }
-}
-
-fn norm(gradient: &[f64]) -> f64 {
-    gradient.iter().map(|g| g * g).sum::<f64>().sqrt()
 }
