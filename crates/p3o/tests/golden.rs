@@ -61,8 +61,10 @@ pub fn hashes(run: &Path) -> (String, String) {
     assert!(tensors.iter().any(|(name, _)| name.contains("adam_v")), "no optimiser in {}", run.display());
     let parameters = fnv1a(tensors.iter().flat_map(|(name, t)| [name.as_bytes(), t.data()]));
     let table = ProgressCsv::read(&run.join("progress.csv")).unwrap();
-    let machine = ["steps_per_s", "wall_s"];
-    let kept: Vec<usize> = (0..table.columns.len()).filter(|&i| !machine.contains(&&*table.columns[i])).collect();
+    // Version 1 wrote P3O's kappa and repeated passes for PPO too, which has no penalty.
+    let penalty = table.columns.iter().any(|c| c.starts_with("penalized"));
+    let left_out = if penalty { &["steps_per_s", "wall_s"][..] } else { &["steps_per_s", "wall_s", "kappa", "redone"] };
+    let kept: Vec<usize> = (0..table.columns.len()).filter(|&i| !left_out.contains(&&*table.columns[i])).collect();
     let mut text: String = kept.iter().map(|&i| table.columns[i].clone() + ",").collect();
     table.rows.iter().for_each(|row| text += &kept.iter().map(|&i| format!("{},", row[i])).collect::<String>());
     (format!("{parameters:016x}"), format!("{:016x}", fnv1a([text.as_bytes()])))
