@@ -16,6 +16,7 @@
 mod ant_circle;
 mod arena;
 mod env;
+mod hash;
 pub mod layout;
 pub mod lidar;
 mod math;
@@ -36,6 +37,7 @@ mod vec_env;
 pub use ant_circle::{AntCircle, CircleStart};
 pub use arena::ArenaView;
 pub use env::{ActionSpace, CostSpec, Env, EnvSpec, Outcome, RestoreError};
+pub use hash::fnv1a;
 pub use multi_agent::{Joint, MultiAgentEnv, Team};
 pub use navigation::Navigation;
 pub use open_env::{OpenEnv, Quantities, StateError};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use p3o_env::tasks::{self, Allowed};
-use p3o_env::{ActionSpace, Env, EnvSpec, TASKS};
+use p3o_env::{ActionSpace, Env, EnvSpec, TASKS, fnv1a};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -139,5 +139,28 @@ fn snapshots_of_other_tasks_are_refused() {
             assert_eq!(env.restore(bytes).is_ok(), i == j);
         }
         assert_eq!(env.snapshot(), snapshots[i]);
+    }
+}
+
+#[test]
+fn snapshots_keep_their_format() {
+    // Recorded with the format's first version; another value means that saved runs cannot be continued.
+    let recorded = [
+        ("PointGoal", 0x8667_958e_a513_9874),
+        ("Navigation", 0xfaf1_8489_bb9f_2ce8),
+        ("AntCircle", 0xf994_3962_8482_f0ab),
+        ("PointCircle", 0xbf66_57e9_749a_6942),
+        ("PointGather", 0x1751_30b9_e716_7f21),
+        ("SimpleSpread", 0x4962_716a_6b6b_4e53),
+    ];
+    for (name, expected) in recorded {
+        let mut env = tasks::make(name, &BTreeMap::new()).expect("a listed task");
+        let action = vec![0.5; env.spec().action_width()];
+        reset(&mut *env, 7);
+        for _ in 0..10 {
+            step_by(&mut *env, &action);
+        }
+        let found = fnv1a([&env.snapshot()[..]]);
+        assert_eq!(found, expected, "{name}: {found:#018x}");
     }
 }
