@@ -393,33 +393,26 @@ fn on_hazard(robot: [f64; 2], hazards: &[[f64; 2]]) -> bool {
     hazards.iter().any(|h| distance(robot, *h) <= HAZARD_RADIUS)
 }
 
-/// Makes a struct around an `arena` a world: whatever a world can be asked, its arena answers.
+/// Makes a struct around an `arena` a world that answers as its arena does.
 macro_rules! world_of_an_arena {
     ($world:ty) => {
+        impl $world {
+            /// What is where now.
+            pub fn view(&self) -> $crate::ArenaView<'_> {
+                self.arena.view()
+            }
+        }
+
         impl $crate::Env for $world {
             fn spec(&self) -> &$crate::EnvSpec {
                 self.arena.spec()
-            }
-
-            fn reset(&mut self, seed: u64, obs: &mut [f32]) {
-                self.arena.reset(seed, obs);
             }
 
             fn step(&mut self, action: &[f32], obs: &mut [f32], costs: &mut [f32]) -> $crate::Outcome {
                 self.arena.step(action, obs, costs)
             }
 
-            fn snapshot(&self) -> Vec<u8> {
-                self.arena.snapshot()
-            }
-
-            fn restore(&mut self, bytes: &[u8]) -> Result<(), $crate::RestoreError> {
-                self.arena.restore(bytes)
-            }
-
-            fn draw(&self, scene: &mut $crate::Scene) {
-                self.arena.draw(scene);
-            }
+            $crate::env::forward_to!(arena);
         }
 
         /// State: `robot` (x, y, heading and their rates), `goal` and the obstacles by name. Derived: sensors, lidars,

@@ -105,3 +105,25 @@ pub struct RestoreError {
     /// What was wrong.
     pub reason: String,
 }
+
+/// Inside an `impl Env`: the methods that a wrapper answers as the world in its field `$inner` does.
+macro_rules! forward_to {
+    ($inner:ident) => {
+        fn reset(&mut self, seed: u64, obs: &mut [f32]) {
+            self.$inner.reset(seed, obs);
+        }
+
+        fn snapshot(&self) -> Vec<u8> {
+            self.$inner.snapshot()
+        }
+
+        fn restore(&mut self, bytes: &[u8]) -> Result<(), $crate::RestoreError> {
+            self.$inner.restore(bytes)
+        }
+
+        fn draw(&self, scene: &mut $crate::Scene) {
+            self.$inner.draw(scene);
+        }
+    };
+}
+pub(crate) use forward_to;

@@ -5,6 +5,7 @@
 //! an actor reads the slices agent by agent, while a central critic reads them whole. [`Joint`] lets a learner that
 //! knows nothing of agents choose for all of them at once.
 
+use crate::env::forward_to;
 use crate::{ActionSpace, Env, EnvSpec, Outcome, RestoreError, Scene};
 
 /// A world of several agents that share its reward and its costs.
@@ -91,10 +92,6 @@ impl<E: MultiAgentEnv> Env for Joint<E> {
         &self.spec
     }
 
-    fn reset(&mut self, seed: u64, obs: &mut [f32]) {
-        self.world.reset(seed, obs);
-    }
-
     fn step(&mut self, action: &[f32], obs: &mut [f32], costs: &mut [f32]) -> Outcome {
         if action.iter().any(|a| a.is_nan()) {
             return not_a_number(obs, costs);
@@ -103,17 +100,7 @@ impl<E: MultiAgentEnv> Env for Joint<E> {
         self.world.step(&self.actions, obs, costs)
     }
 
-    fn snapshot(&self) -> Vec<u8> {
-        self.world.snapshot()
-    }
-
-    fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
-        self.world.restore(bytes)
-    }
-
-    fn draw(&self, scene: &mut Scene) {
-        self.world.draw(scene);
-    }
+    forward_to!(world);
 }
 
 /// The agents of a world side by side: observations and actions in a row, one agent after another.
@@ -139,10 +126,6 @@ impl<E: MultiAgentEnv> Env for Team<E> {
         &self.spec
     }
 
-    fn reset(&mut self, seed: u64, obs: &mut [f32]) {
-        self.world.reset(seed, obs);
-    }
-
     fn step(&mut self, action: &[f32], obs: &mut [f32], costs: &mut [f32]) -> Outcome {
         if action.iter().any(|a| a.is_nan()) {
             return not_a_number(obs, costs);
@@ -150,17 +133,7 @@ impl<E: MultiAgentEnv> Env for Team<E> {
         self.world.step(action, obs, costs)
     }
 
-    fn snapshot(&self) -> Vec<u8> {
-        self.world.snapshot()
-    }
-
-    fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
-        self.world.restore(bytes)
-    }
-
-    fn draw(&self, scene: &mut Scene) {
-        self.world.draw(scene);
-    }
+    forward_to!(world);
 }
 
 /// The answer to an action that is not a number.

@@ -4,7 +4,7 @@
 //! only a policy that has learnt to drive meets them. The paper does not publish its layout; this one reproduces what it
 //! says about both. Observation: 12 sensor numbers as in PointGoal, then lidars of 16 bins for goal, hazards and pillars.
 
-use crate::arena::{Arena, ArenaView, Obstacle, Rules, keepout, world_of_an_arena};
+use crate::arena::{Arena, Obstacle, Rules, keepout, world_of_an_arena};
 use crate::layout::{Layout, Placement, Rect};
 
 const OUTER: f64 = 2.2;
@@ -58,11 +58,6 @@ impl Navigation {
     pub fn with_goal_bonus(mut self, bonus: f64) -> Navigation {
         self.arena.goal_bonus = bonus;
         self
-    }
-
-    /// What there is to see now.
-    pub fn view(&self) -> ArenaView<'_> {
-        self.arena.view()
     }
 }
 

@@ -10,7 +10,7 @@
 //! magnetometer (12 numbers), then lidars of 16 bins for goal, hazards and vases. With hidden velocity the magnetometer
 //! alone is left of the sensors, and how fast the robot moves and turns must be remembered.
 
-use crate::arena::{Arena, ArenaView, Obstacle, Rules, keepout, world_of_an_arena};
+use crate::arena::{Arena, Obstacle, Rules, keepout, world_of_an_arena};
 use crate::layout::{Layout, Placement, Rect};
 
 /// How crowded the arena is.
@@ -108,11 +108,6 @@ impl PointGoal {
     pub fn with_hidden_velocity(mut self) -> PointGoal {
         self.arena.hide_velocity();
         self
-    }
-
-    /// What there is to see now.
-    pub fn view(&self) -> ArenaView<'_> {
-        self.arena.view()
     }
 }
 
