@@ -168,8 +168,8 @@ impl Env for AntCircle {
         Outcome { reward: reward as f32, terminated, truncated }
     }
 
-    fn snapshot(&self) -> Vec<u8> {
-        snapshot::seal(NAME, &self.state)
+    fn snapshot(&self) -> Option<Vec<u8>> {
+        Some(snapshot::seal(NAME, &self.state))
     }
 
     fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {

@@ -361,8 +361,8 @@ impl Arena {
         found
     }
 
-    pub fn snapshot(&self) -> Vec<u8> {
-        snapshot::seal(self.rules.kind, &self.state)
+    pub fn snapshot(&self) -> Option<Vec<u8>> {
+        Some(snapshot::seal(self.rules.kind, &self.state))
     }
 
     pub fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {

@@ -73,7 +73,7 @@ pub struct Outcome {
     pub truncated: bool,
 }
 
-/// A world. Everything that changes while it runs is part of its snapshot.
+/// A world. If it has snapshots, they hold everything that changes while it runs.
 pub trait Env: Send {
     /// Sizes, names and limits; constant for the life of the world.
     fn spec(&self) -> &EnvSpec;
@@ -84,11 +84,16 @@ pub trait Env: Send {
     /// Advances one step; writes the new observation and every cost of this step.
     fn step(&mut self, action: &[f32], obs: &mut [f32], costs: &mut [f32]) -> Outcome;
 
-    /// The whole state as bytes.
-    fn snapshot(&self) -> Vec<u8>;
+    /// The whole state as bytes, from which [`Env::restore`] continues bit for bit; `None` if the world cannot do that.
+    fn snapshot(&self) -> Option<Vec<u8>> {
+        None
+    }
 
-    /// Continues from a snapshot of the same kind of world, bit for bit.
-    fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError>;
+    /// Continues from a snapshot of the same kind of world. On failure nothing has changed.
+    fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
+        let _ = bytes;
+        Err(RestoreError::no_snapshots(self.spec()))
+    }
 
     /// Adds what there is to see from above to an empty scene. A world that does not has no picture.
     fn draw(&self, scene: &mut Scene) {
@@ -106,6 +111,12 @@ pub struct RestoreError {
     pub reason: String,
 }
 
+impl RestoreError {
+    pub(crate) fn no_snapshots(spec: &EnvSpec) -> RestoreError {
+        RestoreError { task: spec.name.clone(), reason: "such worlds have no snapshots".to_owned() }
+    }
+}
+
 /// Inside an `impl Env`: the methods that a wrapper answers as the world in its field `$inner` does.
 macro_rules! forward_to {
     ($inner:ident) => {
@@ -113,7 +124,7 @@ macro_rules! forward_to {
             self.$inner.reset(seed, obs);
         }
 
-        fn snapshot(&self) -> Vec<u8> {
+        fn snapshot(&self) -> Option<Vec<u8>> {
             self.$inner.snapshot()
         }
 

@@ -22,11 +22,17 @@ pub trait MultiAgentEnv: Send {
     /// Advances one step by one action per agent; writes every agent's observation and the shared costs.
     fn step(&mut self, actions: &[f32], obs: &mut [f32], costs: &mut [f32]) -> Outcome;
 
-    /// The whole state as bytes.
-    fn snapshot(&self) -> Vec<u8>;
+    /// The whole state as bytes, from which [`MultiAgentEnv::restore`] continues bit for bit; `None` if the world cannot
+    /// do that.
+    fn snapshot(&self) -> Option<Vec<u8>> {
+        None
+    }
 
-    /// Continues from a snapshot of the same kind of world, bit for bit.
-    fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError>;
+    /// Continues from a snapshot of the same kind of world. On failure nothing has changed.
+    fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
+        let _ = bytes;
+        Err(RestoreError::no_snapshots(self.spec()))
+    }
 
     /// Adds what there is to see from above to an empty scene. A world that does not has no picture.
     fn draw(&self, scene: &mut Scene) {

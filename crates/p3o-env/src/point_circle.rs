@@ -132,8 +132,8 @@ impl Env for PointCircle {
         Outcome { reward: reward as f32, terminated, truncated }
     }
 
-    fn snapshot(&self) -> Vec<u8> {
-        snapshot::seal(&self.kind(), &self.state)
+    fn snapshot(&self) -> Option<Vec<u8>> {
+        Some(snapshot::seal(&self.kind(), &self.state))
     }
 
     fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {

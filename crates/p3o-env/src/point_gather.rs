@@ -241,8 +241,8 @@ impl Env for PointGather {
         Outcome { reward, terminated, truncated }
     }
 
-    fn snapshot(&self) -> Vec<u8> {
-        snapshot::seal(KIND, &self.state)
+    fn snapshot(&self) -> Option<Vec<u8>> {
+        Some(snapshot::seal(KIND, &self.state))
     }
 
     fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {

@@ -221,8 +221,8 @@ impl MultiAgentEnv for SimpleSpread {
         Outcome { reward: self.reward() as f32, terminated: false, truncated }
     }
 
-    fn snapshot(&self) -> Vec<u8> {
-        snapshot::seal(&self.kind(), &self.state)
+    fn snapshot(&self) -> Option<Vec<u8>> {
+        Some(snapshot::seal(&self.kind(), &self.state))
     }
 
     fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
