@@ -1,19 +1,17 @@
 //! Many worlds of this process as one [`VectorEnv`].
 //!
-//! What a world does depends on nothing but its seeds and its actions: whatever the number of threads, and whether the
-//! worlds are stepped together or in parts, the numbers are the same.
+//! What a world does depends on nothing but its seeds and its actions: whether the worlds are stepped together or in
+//! parts, and by however many threads, the numbers are the same.
 
 use crate::{Env, EnvSpec, Outcome, RestoreError, Stepper, VectorEnv, VectorStep, WorldError, snapshot};
 
-/// A step takes about a microsecond; fewer worlds than this do not make up for waking another thread.
-const WORLDS_PER_TASK: usize = 16;
-
 /// Worlds of one task, each an [`Env`] of its own.
+///
+/// [`step`](Stepper::step) advances one world after another. To use several threads, let each step its own part of the
+/// worlds ([`split`](VectorEnv::split)).
 pub struct VecEnv {
     worlds: Vec<Box<dyn Env>>,
     spec: EnvSpec,
-    /// The seeds of the episodes that start in a step.
-    seeds: Vec<u64>,
 }
 
 impl VecEnv {
@@ -26,12 +24,16 @@ impl VecEnv {
         assert!(count > 0, "a VecEnv needs at least one world");
         let worlds: Vec<Box<dyn Env>> = (0..count).map(|_| make()).collect();
         let spec = worlds[0].spec().clone();
-        VecEnv { worlds, spec, seeds: vec![0; count] }
+        VecEnv { worlds, spec }
     }
 
     /// The worlds in order.
     pub fn worlds(&self) -> &[Box<dyn Env>] {
         &self.worlds
+    }
+
+    fn all(&mut self) -> Part<'_> {
+        Part { worlds: &mut self.worlds, spec: &self.spec }
     }
 
     /// Names these worlds in snapshots.
@@ -49,8 +51,6 @@ impl Stepper for VecEnv {
         self.worlds.len()
     }
 
-    /// Uses the current rayon pool where there are enough worlds to share out.
-    ///
     /// # Panics
     ///
     /// If there is not exactly one action per world, or if `out` has room for another number of worlds.
@@ -60,29 +60,11 @@ impl Stepper for VecEnv {
         seed: &mut dyn FnMut(usize) -> u64,
         out: &mut VectorStep,
     ) -> Result<(), WorldError> {
-        let rows = Rows::new(&mut self.worlds, &self.spec, actions, out);
-        if rows.worlds.len() < 2 * WORLDS_PER_TASK {
-            rows.step_all(seed);
-            return Ok(());
-        }
-        rows.for_each(&|mut one| one.step());
-        let ended = || (0..out.rewards.len()).filter(|&world| out.ended(world));
-        if ended().next().is_some() {
-            // The caller's seeds come one after another; the episodes can start side by side.
-            ended().for_each(|world| self.seeds[world] = seed(world));
-            let seeds = &self.seeds;
-            Rows::new(&mut self.worlds, &self.spec, actions, out).for_each(&|mut one| {
-                if one.ended() {
-                    one.start(seeds[one.first]);
-                }
-            });
-        }
-        Ok(())
+        self.all().step(actions, seed, out)
     }
 
     fn restart(&mut self, world: usize, seed: u64, obs: &mut [f32]) -> bool {
-        self.worlds[world].reset(seed, obs);
-        true
+        self.all().restart(world, seed, obs)
     }
 }
 
@@ -133,7 +115,7 @@ impl VectorEnv for VecEnv {
     }
 }
 
-/// Some neighbours among the worlds of a [`VecEnv`].
+/// All worlds of a [`VecEnv`], or some neighbours among them.
 struct Part<'a> {
     worlds: &'a mut [Box<dyn Env>],
     spec: &'a EnvSpec,
@@ -150,106 +132,25 @@ impl Stepper for Part<'_> {
         seed: &mut dyn FnMut(usize) -> u64,
         out: &mut VectorStep,
     ) -> Result<(), WorldError> {
-        Rows::new(self.worlds, self.spec, actions, out).step_all(seed);
+        let (width, dim, kinds) = (self.spec.action_width(), self.spec.obs_dim, self.spec.costs.len());
+        let n = self.worlds.len();
+        assert!(actions.len() == n * width, "one action of {width} numbers per world");
+        assert!(out.has_room(n, dim, kinds), "room for {n} worlds");
+        for (i, world) in self.worlds.iter_mut().enumerate() {
+            let obs = &mut out.obs[i * dim..][..dim];
+            let costs = &mut out.costs[i * kinds..][..kinds];
+            let Outcome { reward, terminated, truncated } = world.step(&actions[i * width..][..width], obs, costs);
+            (out.rewards[i], out.terminated[i], out.truncated[i]) = (reward, terminated, truncated);
+            if terminated || truncated {
+                out.last_obs[i * dim..][..dim].copy_from_slice(obs);
+                world.reset(seed(i), obs);
+            }
+        }
         Ok(())
     }
 
     fn restart(&mut self, world: usize, seed: u64, obs: &mut [f32]) -> bool {
         self.worlds[world].reset(seed, obs);
         true
-    }
-}
-
-/// One world or several neighbours, with their actions and their rows of a [`VectorStep`].
-struct Rows<'a> {
-    /// The number of the first world.
-    first: usize,
-    widths: Widths,
-    worlds: &'a mut [Box<dyn Env>],
-    actions: &'a [f32],
-    obs: &'a mut [f32],
-    rewards: &'a mut [f32],
-    costs: &'a mut [f32],
-    terminated: &'a mut [bool],
-    truncated: &'a mut [bool],
-    last_obs: &'a mut [f32],
-}
-
-/// How many numbers each world has of each kind.
-#[derive(Clone, Copy)]
-struct Widths {
-    action: usize,
-    obs: usize,
-    costs: usize,
-}
-
-impl<'a> Rows<'a> {
-    fn new(worlds: &'a mut [Box<dyn Env>], spec: &EnvSpec, actions: &'a [f32], out: &'a mut VectorStep) -> Rows<'a> {
-        let widths = Widths { action: spec.action_width(), obs: spec.obs_dim, costs: spec.costs.len() };
-        let n = worlds.len();
-        assert_eq!(actions.len(), n * widths.action, "one action of {} numbers per world", widths.action);
-        let VectorStep { obs, rewards, costs, terminated, truncated, last_obs } = out;
-        let room = [obs.len(), rewards.len(), costs.len(), terminated.len(), truncated.len(), last_obs.len()];
-        assert_eq!(room, [n * widths.obs, n, n * widths.costs, n, n, n * widths.obs], "room for {n} worlds");
-        Rows { first: 0, widths, worlds, actions, obs, rewards, costs, terminated, truncated, last_obs }
-    }
-
-    /// Takes the first `n` worlds away; `None` if there are fewer.
-    #[inline]
-    fn take(&mut self, n: usize) -> Option<Rows<'a>> {
-        let Widths { action, obs, costs } = self.widths;
-        let taken = Rows {
-            first: self.first,
-            widths: self.widths,
-            worlds: self.worlds.split_off_mut(..n)?,
-            actions: self.actions.split_off(..n * action)?,
-            obs: self.obs.split_off_mut(..n * obs)?,
-            rewards: self.rewards.split_off_mut(..n)?,
-            costs: self.costs.split_off_mut(..n * costs)?,
-            terminated: self.terminated.split_off_mut(..n)?,
-            truncated: self.truncated.split_off_mut(..n)?,
-            last_obs: self.last_obs.split_off_mut(..n * obs)?,
-        };
-        self.first += n;
-        Some(taken)
-    }
-
-    /// Steps one world after another, and starts the next episode where one ends.
-    fn step_all(mut self, seed: &mut dyn FnMut(usize) -> u64) {
-        while let Some(mut one) = self.take(1) {
-            one.step();
-            if one.ended() {
-                one.start(seed(one.first));
-            }
-        }
-    }
-
-    /// Hands the worlds one by one to `task`, over the current rayon pool.
-    fn for_each(mut self, task: &(impl Fn(Rows<'_>) + Sync)) {
-        if self.worlds.len() >= 2 * WORLDS_PER_TASK {
-            let half = self.take(self.worlds.len() / 2).expect("half of the worlds");
-            rayon::join(|| half.for_each(task), || self.for_each(task));
-        } else {
-            while let Some(one) = self.take(1) {
-                task(one);
-            }
-        }
-    }
-
-    /// Whether the episode of the only world ended.
-    fn ended(&self) -> bool {
-        self.terminated[0] || self.truncated[0]
-    }
-
-    /// Steps the only world.
-    fn step(&mut self) {
-        let Outcome { reward, terminated, truncated } = self.worlds[0].step(self.actions, self.obs, self.costs);
-        (self.rewards[0], self.terminated[0], self.truncated[0]) = (reward, terminated, truncated);
-    }
-
-    /// Starts the next episode of the only world after one that ended.
-    fn start(&mut self, seed: u64) {
-        self.last_obs.copy_from_slice(self.obs);
-        self.worlds[0].reset(seed, self.obs);
     }
 }

@@ -35,6 +35,17 @@ impl VectorStep {
         }
     }
 
+    /// Whether it is a step of `count` worlds with observations of `dim` numbers and so many costs.
+    #[inline]
+    pub(crate) fn has_room(&self, count: usize, dim: usize, costs: usize) -> bool {
+        self.obs.len() == count * dim
+            && self.rewards.len() == count
+            && self.costs.len() == count * costs
+            && self.terminated.len() == count
+            && self.truncated.len() == count
+            && self.last_obs.len() == count * dim
+    }
+
     /// Whether the episode of this world ended with the step.
     pub fn ended(&self, world: usize) -> bool {
         self.terminated[world] || self.truncated[world]
