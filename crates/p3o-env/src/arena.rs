@@ -68,7 +68,7 @@ pub(crate) struct Rules {
     pub layout: Layout,
     /// Kinds of obstacle in the order of the layout and of the lidars.
     pub obstacles: &'static [Obstacle],
-    /// Which obstacles cost, and the limit the task proposes.
+    /// Which obstacles cost, and the task's default limit.
     pub costs: &'static [(Obstacle, f64)],
 }
 
@@ -101,7 +101,7 @@ impl Rules {
     }
 }
 
-/// What there is to see in a world at this moment.
+/// What is where in a world now.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ArenaView<'a> {
     /// The robot: x, y and heading in radians.
@@ -139,13 +139,13 @@ pub(crate) struct Arena {
     pillars: Range<usize>,
     vases: Range<usize>,
     pub goal_bonus: f64,
-    /// Of the sensors, how many of the first are not in an observation.
+    /// How many of the sensors, counted from the first, are left out of observations.
     hidden: usize,
     state: State,
 }
 
 impl Arena {
-    /// A world at the start of the episode of seed 0.
+    /// A world in the initial state of seed 0.
     pub fn new(rules: &'static Rules) -> Arena {
         assert!(rules.layout.len() <= MAX_OBJECTS);
         let state = State {

@@ -7,14 +7,14 @@ use crate::Scene;
 /// What an action is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ActionSpace {
-    /// `dim` real numbers; a world clips each to [-1, 1] itself.
+    /// `dim` real numbers; the world itself clips each to [-1, 1].
     Continuous {
         /// How many numbers.
         dim: usize,
     },
-    /// One of `n` choices; the action slice holds its index as a single number.
+    /// One of `n` discrete actions; the action slice holds its index as a single number.
     Discrete {
-        /// How many choices.
+        /// How many actions there are.
         n: usize,
     },
 }
@@ -32,9 +32,9 @@ impl ActionSpace {
 /// One cost signal of a world.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CostSpec {
-    /// How users name it, for example in `--limit hazards=25`.
+    /// Its name, for example in `--limit hazards=25`.
     pub name: String,
-    /// The limit on its sum over an episode that the task proposes.
+    /// The task's default limit on its sum over an episode.
     pub limit: f64,
 }
 
@@ -47,11 +47,11 @@ pub struct EnvSpec {
     pub obs_dim: usize,
     /// What an action is; for several agents, the action of one.
     pub action: ActionSpace,
-    /// How many agents act, each by its own observation: one in an ordinary world.
+    /// How many agents act, each on its own observation; 1 in an ordinary world.
     pub agents: usize,
-    /// The costs in the order in which `step` writes them.
+    /// The costs, in the order in which `step` writes them.
     pub costs: Vec<CostSpec>,
-    /// Steps after which an episode is truncated.
+    /// Time limit: the number of steps after which an episode is truncated.
     pub horizon: usize,
 }
 
@@ -67,18 +67,18 @@ impl EnvSpec {
 pub struct Outcome {
     /// Reward of this step.
     pub reward: f32,
-    /// The task itself ended: the future is worth nothing.
+    /// The task itself ended the episode: the value of what would follow is zero.
     pub terminated: bool,
-    /// The clock ended the episode: the future still has a value.
+    /// The time limit ended the episode: what would follow still has a value.
     pub truncated: bool,
 }
 
 /// A world. If it has snapshots, they hold everything that changes while it runs.
 pub trait Env: Send {
-    /// Sizes, names and limits; constant for the life of the world.
+    /// Sizes, names and limits; they never change.
     fn spec(&self) -> &EnvSpec;
 
-    /// Starts an episode that depends on `seed` alone and writes the first observation.
+    /// Starts an episode that depends only on `seed` and the actions, and writes the first observation.
     fn reset(&mut self, seed: u64, obs: &mut [f32]);
 
     /// Advances one step; writes the new observation and every cost of this step.
@@ -95,7 +95,7 @@ pub trait Env: Send {
         Err(RestoreError::no_snapshots(self.spec()))
     }
 
-    /// Adds what there is to see from above to an empty scene. A world that does not has no picture.
+    /// Adds the world as seen from above to an empty scene. A world that adds nothing has no picture.
     fn draw(&self, scene: &mut Scene) {
         let _ = scene;
     }

@@ -1,8 +1,8 @@
 //! Sealed bytes: a state with a header that says which world it belongs to, and a checksum that detects damage.
 //!
-//! Layout: 4 bytes `P3OS`, 2 bytes format version, 8 bytes checksum of all that follows ([`fnv1a`]), then the name of the
-//! kind of world and the state itself, both encoded with `postcard`. Numbers are little-endian, so a snapshot can be
-//! moved between machines.
+//! Layout: 4 bytes `P3OS`, 2 bytes format version, 8 bytes checksum of all that follows ([`fnv1a`]), then the name of
+//! the kind of world and the state itself, both encoded with `postcard`. Numbers are little-endian, so a snapshot can
+//! be moved between machines.
 
 use serde::{Serialize, de::DeserializeOwned};
 

@@ -18,7 +18,8 @@ pub struct VectorStep {
     pub terminated: Vec<bool>,
     /// Where a time limit ended the episode: what would have followed still has a value.
     pub truncated: Vec<bool>,
-    /// The last observation of an episode that ended with this step, a row per world. Rows of other worlds mean nothing.
+    /// The last observation of an episode that ended with this step, a row per world. Rows of other worlds mean
+    /// nothing.
     pub last_obs: Vec<f32>,
 }
 
@@ -66,8 +67,8 @@ pub trait Stepper: Send {
     /// How many worlds; constant.
     fn count(&self) -> usize;
 
-    /// Advances every world by its action; `actions` holds one action of [`EnvSpec::action_width`] numbers after another,
-    /// and `out` has room for this number of worlds ([`VectorStep::new`]).
+    /// Advances every world by its action; `actions` holds one action of [`EnvSpec::action_width`] numbers after
+    /// another, and `out` has room for this number of worlds ([`VectorStep::new`]).
     ///
     /// Where an episode ends, the next one starts in the same step from the seed that `seed(world)` gives. It is called
     /// exactly once per ended episode, in the order of the worlds. Worlds that seed themselves ignore what it gives.

@@ -135,7 +135,7 @@ fn a_torso_too_high_or_too_low_ends_the_episode() {
 }
 
 #[test]
-fn a_resting_ant_lives_until_the_clock_ends_it() {
+fn a_resting_ant_lives_until_the_time_limit() {
     let mut world = AntCircle::default();
     for seed in 0..5 {
         reset(&mut world, seed);

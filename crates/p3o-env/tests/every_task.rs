@@ -65,7 +65,7 @@ fn a_million_wild_steps_stay_finite() {
             assert!(obs.iter().all(|v| v.is_finite()) && outcome.reward.is_finite(), "{name}, step {i}");
             assert!(costs.iter().all(|c| *c == 0.0 || *c == 1.0), "{name}, step {i}: {costs:?}");
             assert!(!(outcome.terminated && outcome.truncated));
-            assert!(!outcome.truncated || len == horizon, "{name}: the clock ends an episode after {horizon} steps");
+            assert!(!outcome.truncated || len == horizon, "{name}: an episode is truncated after {horizon} steps");
             if outcome.terminated || outcome.truncated {
                 reset(&mut *env, rng.random());
                 len = 0;
