@@ -4,9 +4,9 @@
 //! reward = (x v_y - y v_x) / (1 + | |p| - 10 |)      cost "boundary" = 1 if |x| > 3, limit 50
 //! ```
 //!
-//! with p = (x, y) the torso's place and v its mean velocity over the step of 0.05 s. Running counter-clockwise on the
-//! circle of radius 10 pays most, but leaves the band |x| <= 3 twice per round. An episode ends when the torso's height
-//! leaves [0.2, 1] or the state is no longer finite, and by its clock after 1000 steps.
+//! with p = (x, y) the torso's position and v its mean velocity over the step of 0.05 s. Running counter-clockwise on
+//! the circle of radius 10 pays most, but leaves the band |x| <= 3 twice per round. An episode terminates when the
+//! torso's height leaves [0.2, 1] or the state is no longer finite, and is truncated after 1000 steps.
 //!
 //! Observation: position (15 numbers), velocity (14), then 84 zeros where the original has contact forces: MuJoCo 2
 //! leaves them empty. [`AntCircle::with_short_observation`] drops the zeros.
@@ -40,12 +40,12 @@ const MOTION: usize = POSITIONS + VELOCITIES;
 /// Six numbers for each of the 13 bodies and the world.
 const CONTACT_FORCES: usize = 14 * 6;
 
-/// Where an episode of a circle task begins.
+/// Where episodes of a circle task start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CircleStart {
     /// Anywhere on the circle: mostly outside the band.
     Circle,
-    /// At the centre, or as near as the start's noise allows.
+    /// At the centre, up to the noise of the initial state.
     Origin,
 }
 
@@ -53,7 +53,7 @@ pub enum CircleStart {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct State {
     ant: AntState,
-    /// The torso's place as reward and cost read it.
+    /// The torso's position as reward and cost read it.
     place: [f64; 2],
     steps: u64,
 }
@@ -74,7 +74,7 @@ impl Default for AntCircle {
 }
 
 impl AntCircle {
-    /// A world with this start, at the beginning of the episode of seed 0.
+    /// A world whose episodes start there, in the initial state of seed 0.
     pub fn new(start: CircleStart) -> AntCircle {
         let spec = EnvSpec {
             name: NAME.to_owned(),
@@ -105,7 +105,7 @@ impl AntCircle {
         &self.state.ant
     }
 
-    /// The torso's place (x, y) as reward and cost read it.
+    /// The torso's position (x, y) as reward and cost read it.
     pub fn place(&self) -> [f64; 2] {
         self.state.place
     }
@@ -168,8 +168,8 @@ impl Env for AntCircle {
         Outcome { reward: reward as f32, terminated, truncated }
     }
 
-    fn snapshot(&self) -> Vec<u8> {
-        snapshot::seal(NAME, &self.state)
+    fn snapshot(&self) -> Option<Vec<u8>> {
+        Some(snapshot::seal(NAME, &self.state))
     }
 
     fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {

@@ -68,7 +68,7 @@ pub(crate) struct Rules {
     pub layout: Layout,
     /// Kinds of obstacle in the order of the layout and of the lidars.
     pub obstacles: &'static [Obstacle],
-    /// Which obstacles cost, and the limit the task proposes.
+    /// Which obstacles cost, and the task's default limit.
     pub costs: &'static [(Obstacle, f64)],
 }
 
@@ -101,7 +101,7 @@ impl Rules {
     }
 }
 
-/// What there is to see in a world at this moment.
+/// What is where in a world now.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ArenaView<'a> {
     /// The robot: x, y and heading in radians.
@@ -139,13 +139,13 @@ pub(crate) struct Arena {
     pillars: Range<usize>,
     vases: Range<usize>,
     pub goal_bonus: f64,
-    /// Of the sensors, how many of the first are not in an observation.
+    /// How many of the sensors, counted from the first, are left out of observations.
     hidden: usize,
     state: State,
 }
 
 impl Arena {
-    /// A world at the start of the episode of seed 0.
+    /// A world in the initial state of seed 0.
     pub fn new(rules: &'static Rules) -> Arena {
         assert!(rules.layout.len() <= MAX_OBJECTS);
         let state = State {
@@ -361,8 +361,8 @@ impl Arena {
         found
     }
 
-    pub fn snapshot(&self) -> Vec<u8> {
-        snapshot::seal(self.rules.kind, &self.state)
+    pub fn snapshot(&self) -> Option<Vec<u8>> {
+        Some(snapshot::seal(self.rules.kind, &self.state))
     }
 
     pub fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
@@ -393,33 +393,26 @@ fn on_hazard(robot: [f64; 2], hazards: &[[f64; 2]]) -> bool {
     hazards.iter().any(|h| distance(robot, *h) <= HAZARD_RADIUS)
 }
 
-/// Makes a struct around an `arena` a world: whatever a world can be asked, its arena answers.
+/// Makes a struct around an `arena` a world that answers as its arena does.
 macro_rules! world_of_an_arena {
     ($world:ty) => {
+        impl $world {
+            /// What is where now.
+            pub fn view(&self) -> $crate::ArenaView<'_> {
+                self.arena.view()
+            }
+        }
+
         impl $crate::Env for $world {
             fn spec(&self) -> &$crate::EnvSpec {
                 self.arena.spec()
-            }
-
-            fn reset(&mut self, seed: u64, obs: &mut [f32]) {
-                self.arena.reset(seed, obs);
             }
 
             fn step(&mut self, action: &[f32], obs: &mut [f32], costs: &mut [f32]) -> $crate::Outcome {
                 self.arena.step(action, obs, costs)
             }
 
-            fn snapshot(&self) -> Vec<u8> {
-                self.arena.snapshot()
-            }
-
-            fn restore(&mut self, bytes: &[u8]) -> Result<(), $crate::RestoreError> {
-                self.arena.restore(bytes)
-            }
-
-            fn draw(&self, scene: &mut $crate::Scene) {
-                self.arena.draw(scene);
-            }
+            $crate::env::forward_to!(arena);
         }
 
         /// State: `robot` (x, y, heading and their rates), `goal` and the obstacles by name. Derived: sensors, lidars,

@@ -7,14 +7,14 @@ use crate::Scene;
 /// What an action is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ActionSpace {
-    /// `dim` real numbers; a world clips each to [-1, 1] itself.
+    /// `dim` real numbers; the world itself clips each to [-1, 1].
     Continuous {
         /// How many numbers.
         dim: usize,
     },
-    /// One of `n` choices; the action slice holds its index as a single number.
+    /// One of `n` discrete actions; the action slice holds its index as a single number.
     Discrete {
-        /// How many choices.
+        /// How many actions there are.
         n: usize,
     },
 }
@@ -32,9 +32,9 @@ impl ActionSpace {
 /// One cost signal of a world.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CostSpec {
-    /// How users name it, for example in `--limit hazards=25`.
+    /// Its name, for example in `--limit hazards=25`.
     pub name: String,
-    /// The limit on its sum over an episode that the task proposes.
+    /// The task's default limit on its sum over an episode.
     pub limit: f64,
 }
 
@@ -47,11 +47,11 @@ pub struct EnvSpec {
     pub obs_dim: usize,
     /// What an action is; for several agents, the action of one.
     pub action: ActionSpace,
-    /// How many agents act, each by its own observation: one in an ordinary world.
+    /// How many agents act, each on its own observation; 1 in an ordinary world.
     pub agents: usize,
-    /// The costs in the order in which `step` writes them.
+    /// The costs, in the order in which `step` writes them.
     pub costs: Vec<CostSpec>,
-    /// Steps after which an episode is truncated.
+    /// Time limit: the number of steps after which an episode is truncated.
     pub horizon: usize,
 }
 
@@ -67,30 +67,35 @@ impl EnvSpec {
 pub struct Outcome {
     /// Reward of this step.
     pub reward: f32,
-    /// The task itself ended: the future is worth nothing.
+    /// The task itself ended the episode: the value of what would follow is zero.
     pub terminated: bool,
-    /// The clock ended the episode: the future still has a value.
+    /// The time limit ended the episode: what would follow still has a value.
     pub truncated: bool,
 }
 
-/// A world. Everything that changes while it runs is part of its snapshot.
+/// A world. If it has snapshots, they hold everything that changes while it runs.
 pub trait Env: Send {
-    /// Sizes, names and limits; constant for the life of the world.
+    /// Sizes, names and limits; they never change.
     fn spec(&self) -> &EnvSpec;
 
-    /// Starts an episode that depends on `seed` alone and writes the first observation.
+    /// Starts an episode that depends only on `seed` and the actions, and writes the first observation.
     fn reset(&mut self, seed: u64, obs: &mut [f32]);
 
     /// Advances one step; writes the new observation and every cost of this step.
     fn step(&mut self, action: &[f32], obs: &mut [f32], costs: &mut [f32]) -> Outcome;
 
-    /// The whole state as bytes.
-    fn snapshot(&self) -> Vec<u8>;
+    /// The whole state as bytes, from which [`Env::restore`] continues bit for bit; `None` if the world cannot do that.
+    fn snapshot(&self) -> Option<Vec<u8>> {
+        None
+    }
 
-    /// Continues from a snapshot of the same kind of world, bit for bit.
-    fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError>;
+    /// Continues from a snapshot of the same kind of world. On failure nothing has changed.
+    fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
+        let _ = bytes;
+        Err(RestoreError::no_snapshots(self.spec()))
+    }
 
-    /// Adds what there is to see from above to an empty scene. A world that does not has no picture.
+    /// Adds the world as seen from above to an empty scene. A world that adds nothing has no picture.
     fn draw(&self, scene: &mut Scene) {
         let _ = scene;
     }
@@ -105,3 +110,31 @@ pub struct RestoreError {
     /// What was wrong.
     pub reason: String,
 }
+
+impl RestoreError {
+    pub(crate) fn no_snapshots(spec: &EnvSpec) -> RestoreError {
+        RestoreError { task: spec.name.clone(), reason: "such worlds have no snapshots".to_owned() }
+    }
+}
+
+/// Inside an `impl Env`: the methods that a wrapper answers as the world in its field `$inner` does.
+macro_rules! forward_to {
+    ($inner:ident) => {
+        fn reset(&mut self, seed: u64, obs: &mut [f32]) {
+            self.$inner.reset(seed, obs);
+        }
+
+        fn snapshot(&self) -> Option<Vec<u8>> {
+            self.$inner.snapshot()
+        }
+
+        fn restore(&mut self, bytes: &[u8]) -> Result<(), $crate::RestoreError> {
+            self.$inner.restore(bytes)
+        }
+
+        fn draw(&self, scene: &mut $crate::Scene) {
+            self.$inner.draw(scene);
+        }
+    };
+}
+pub(crate) use forward_to;

@@ -1,8 +1,8 @@
 //! Random placement: objects drawn one after another, each at a distance from all that came before.
 //!
 //! Every object has a keepout radius. It is drawn uniformly in its areas, shrunk by that radius, and kept if it is at
-//! least the sum of both radii away from everything already placed. An object that finds no place in a hundred tries
-//! starts the whole layout anew.
+//! least the sum of both radii away from everything already placed. If an object finds no place in a hundred tries, the
+//! whole layout is drawn again.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -40,7 +40,7 @@ impl Rect {
 pub struct Placement {
     /// How many objects of this kind there are.
     pub count: usize,
-    /// Radius that stays free around each.
+    /// Radius that stays free around each of them.
     pub keepout: f64,
     /// Where they may be: one of these, with probability proportional to its area after shrinking.
     pub areas: &'static [Rect],
@@ -75,7 +75,7 @@ impl Placement {
 pub struct Layout {
     /// Placement of the robot.
     pub robot: Placement,
-    /// Placement of everything else; the first is the goal, alone of its kind.
+    /// Placement of everything else; the first is the goal, of which there is one.
     pub objects: &'static [Placement],
 }
 

@@ -1,21 +1,33 @@
-//! Worlds: the [`Env`] trait, the vectorised stepper, and the tasks themselves.
+//! Worlds: environments with rewards and named costs, one at a time or in batches.
 //!
-//! A world is anything that implements [`Env`]: it writes observations and named costs into slices and can be frozen
-//! to bytes and continued bit for bit. [`VecEnv`] runs many of them side by side; [`tasks::make`] builds the ones that
-//! come with the crate by name. Worlds of several agents implement [`MultiAgentEnv`]; [`Joint`] makes an [`Env`] of one.
+//! A world is anything that implements [`Env`]: it writes observations and named costs into slices and may offer
+//! snapshots, from which it continues bit for bit. [`tasks::make`] builds the worlds that come with the crate by name.
+//! Worlds of several agents implement [`MultiAgentEnv`]; [`Joint`] and [`Team`] make an [`Env`] of one.
+//!
+//! A trainer sees worlds in batches, as a [`VectorEnv`]. [`VecEnv`] makes one of many worlds of this process.
 //!
 //! ```
-//! use p3o_env::{VecEnv, tasks};
+//! use p3o_env::{Stepper, VecEnv, VectorEnv, VectorStep, tasks};
 //!
 //! let make = || tasks::make("PointGoal", &Default::default()).expect("the task exists");
-//! let mut worlds = VecEnv::new(&make, 4, 0);
-//! worlds.step(&[1.0, 0.5].repeat(4));
-//! println!("reward {}, costs {:?}", worlds.lanes()[0].last().reward, worlds.lanes()[0].costs());
+//! let mut worlds = VecEnv::new(&make, 4);
+//! let mut step = VectorStep::new(worlds.spec(), worlds.count());
+//! worlds.reset(&[1, 2, 3, 4], &mut step.obs)?;
+//! // Episodes that follow are numbered on from the first four.
+//! let mut next = 4;
+//! let mut seed = |_world| {
+//!     next += 1;
+//!     next
+//! };
+//! worlds.step(&[1.0, 0.5].repeat(4), &mut seed, &mut step)?;
+//! println!("rewards {:?}, costs {:?}", step.rewards, step.costs);
+//! # Ok::<(), p3o_env::WorldError>(())
 //! ```
 
 mod ant_circle;
 mod arena;
 mod env;
+mod hash;
 pub mod layout;
 pub mod lidar;
 mod math;
@@ -32,10 +44,12 @@ pub mod snapshot;
 pub mod tasks;
 mod vase;
 mod vec_env;
+mod vector;
 
 pub use ant_circle::{AntCircle, CircleStart};
 pub use arena::ArenaView;
 pub use env::{ActionSpace, CostSpec, Env, EnvSpec, Outcome, RestoreError};
+pub use hash::fnv1a;
 pub use multi_agent::{Joint, MultiAgentEnv, Team};
 pub use navigation::Navigation;
 pub use open_env::{OpenEnv, Quantities, StateError};
@@ -45,4 +59,5 @@ pub use point_goal::{GoalLevel, PointGoal};
 pub use scene::{Form, Role, Scene, Shape};
 pub use simple_spread::{SimpleSpread, SpreadReward, SpreadSemantics};
 pub use tasks::{TASKS, TaskError, TaskInfo};
-pub use vec_env::{Episode, Lane, LaneStep, VecEnv};
+pub use vec_env::VecEnv;
+pub use vector::{Stepper, VectorEnv, VectorStep, WorldError};

@@ -45,7 +45,7 @@ pub(crate) fn sight(robot: [f64; 2], heading: [f64; 2], objects: &[[f64; 2]], se
         for i in 0..BATCH {
             bearings[i] = bearing([cos * dx[i] + sin * dy[i], cos * dy[i] - sin * dx[i]]);
             let distance = (dx[i] * dx[i] + dy[i] * dy[i]).sqrt();
-            // NaN, from a robot that has lost its place, becomes darkness.
+            // NaN, from a robot whose position is not a number, counts as unseen.
             strengths[i] = brighter(RANGE - distance, 0.0) / RANGE;
         }
         for i in 0..BATCH {

@@ -1,43 +1,51 @@
-//! Worlds of several agents, and their two views as an [`Env`].
+//! Worlds of several agents, and two ways to see one as an [`Env`].
 //!
 //! [`MultiAgentEnv`] has the shape of [`Env`] with agents as a leading dimension of observations and actions: all
 //! slices are one agent after another. Agents share reward and costs, as in the paper. [`Team`] keeps the agents apart:
-//! an actor reads the slices agent by agent, while a central critic reads them whole. [`Joint`] lets a learner that
-//! knows nothing of agents choose for all of them at once.
+//! an actor reads the slices agent by agent, while a central critic reads them whole. [`Joint`] lets an algorithm for a
+//! single agent act for all of them at once.
 
+use crate::env::forward_to;
 use crate::{ActionSpace, Env, EnvSpec, Outcome, RestoreError, Scene};
 
 /// A world of several agents that share its reward and its costs.
 pub trait MultiAgentEnv: Send {
-    /// How many agents; constant for the life of the world.
+    /// How many agents there are; it never changes.
     fn agents(&self) -> usize;
 
-    /// One agent's view: length of its observation, what its action is; and the number, costs and horizon of all.
+    /// The length of one agent's observation and the action of one agent; the number of agents, the costs and the horizon
+    /// are those of the whole world.
     fn spec(&self) -> &EnvSpec;
 
-    /// Starts an episode that depends on `seed` alone and writes every agent's first observation.
+    /// Starts an episode that depends only on `seed` and the actions, and writes every agent's first observation.
     fn reset(&mut self, seed: u64, obs: &mut [f32]);
 
     /// Advances one step by one action per agent; writes every agent's observation and the shared costs.
     fn step(&mut self, actions: &[f32], obs: &mut [f32], costs: &mut [f32]) -> Outcome;
 
-    /// The whole state as bytes.
-    fn snapshot(&self) -> Vec<u8>;
+    /// The whole state as bytes, from which [`MultiAgentEnv::restore`] continues bit for bit; `None` if the world cannot
+    /// do that.
+    fn snapshot(&self) -> Option<Vec<u8>> {
+        None
+    }
 
-    /// Continues from a snapshot of the same kind of world, bit for bit.
-    fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError>;
+    /// Continues from a snapshot of the same kind of world. On failure nothing has changed.
+    fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
+        let _ = bytes;
+        Err(RestoreError::no_snapshots(self.spec()))
+    }
 
-    /// Adds what there is to see from above to an empty scene. A world that does not has no picture.
+    /// Adds the world as seen from above to an empty scene. A world that adds nothing has no picture.
     fn draw(&self, scene: &mut Scene) {
         let _ = scene;
     }
 }
 
-/// All agents as one: its observation is theirs in a row, its action decides for all.
+/// All agents as a single one: its observation is all of theirs one after another, its action decides for all.
 ///
-/// Of `n` choices for each of `m` agents it makes `n^m` joint ones. Agent i takes digit i of the joint index in base
-/// `n`, the lowest digit first. An index beyond the choices is clipped; one that is not a number shows up as NaN in the
-/// reward and the observation of that step and ends the episode.
+/// If each of `m` agents has `n` discrete actions, there are `n^m` joint actions. Agent i takes digit i of the joint index
+/// in base `n`, the lowest digit first. An index that is too large is clipped; one that is not a number shows up as NaN
+/// in the reward and the observation of that step and terminates the episode.
 #[derive(Clone, Debug)]
 pub struct Joint<E> {
     world: E,
@@ -91,10 +99,6 @@ impl<E: MultiAgentEnv> Env for Joint<E> {
         &self.spec
     }
 
-    fn reset(&mut self, seed: u64, obs: &mut [f32]) {
-        self.world.reset(seed, obs);
-    }
-
     fn step(&mut self, action: &[f32], obs: &mut [f32], costs: &mut [f32]) -> Outcome {
         if action.iter().any(|a| a.is_nan()) {
             return not_a_number(obs, costs);
@@ -103,22 +107,13 @@ impl<E: MultiAgentEnv> Env for Joint<E> {
         self.world.step(&self.actions, obs, costs)
     }
 
-    fn snapshot(&self) -> Vec<u8> {
-        self.world.snapshot()
-    }
-
-    fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
-        self.world.restore(bytes)
-    }
-
-    fn draw(&self, scene: &mut Scene) {
-        self.world.draw(scene);
-    }
+    forward_to!(world);
 }
 
-/// The agents of a world side by side: observations and actions in a row, one agent after another.
+/// The agents of a world side by side: observations and actions are those of one agent after another.
 ///
-/// An action that is not a number shows up as NaN in the reward and the observation of that step and ends the episode.
+/// An action that is not a number shows up as NaN in the reward and the observation of that step and terminates the
+/// episode.
 #[derive(Clone, Debug)]
 pub struct Team<E> {
     world: E,
@@ -139,10 +134,6 @@ impl<E: MultiAgentEnv> Env for Team<E> {
         &self.spec
     }
 
-    fn reset(&mut self, seed: u64, obs: &mut [f32]) {
-        self.world.reset(seed, obs);
-    }
-
     fn step(&mut self, action: &[f32], obs: &mut [f32], costs: &mut [f32]) -> Outcome {
         if action.iter().any(|a| a.is_nan()) {
             return not_a_number(obs, costs);
@@ -150,17 +141,7 @@ impl<E: MultiAgentEnv> Env for Team<E> {
         self.world.step(action, obs, costs)
     }
 
-    fn snapshot(&self) -> Vec<u8> {
-        self.world.snapshot()
-    }
-
-    fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
-        self.world.restore(bytes)
-    }
-
-    fn draw(&self, scene: &mut Scene) {
-        self.world.draw(scene);
-    }
+    forward_to!(world);
 }
 
 /// The answer to an action that is not a number.

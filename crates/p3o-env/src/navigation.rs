@@ -1,10 +1,10 @@
 //! Navigation: the paper's task with two obstacles and two costs.
 //!
 //! Hazards lie around the start, so that a random policy violates their limit; pillars stand in a ring outside, so that
-//! only a policy that has learnt to drive meets them. The paper does not publish its layout; this one reproduces what it
+//! only a policy that has learned to drive meets them. The paper does not publish its layout; this one reproduces what it
 //! says about both. Observation: 12 sensor numbers as in PointGoal, then lidars of 16 bins for goal, hazards and pillars.
 
-use crate::arena::{Arena, ArenaView, Obstacle, Rules, keepout, world_of_an_arena};
+use crate::arena::{Arena, Obstacle, Rules, keepout, world_of_an_arena};
 use crate::layout::{Layout, Placement, Rect};
 
 const OUTER: f64 = 2.2;
@@ -35,7 +35,7 @@ static RULES: Rules = Rules {
 
 /// The Navigation world.
 ///
-/// It ends by its clock after 1000 steps. It terminates only if no new goal can be placed or if its state is no longer
+/// An episode is truncated after 1000 steps. It terminates only if no new goal can be placed or if the state is no longer
 /// finite: an action that is not a number shows up as NaN in the reward and the observation of that step.
 #[derive(Clone, Debug)]
 pub struct Navigation {
@@ -49,20 +49,15 @@ impl Default for Navigation {
 }
 
 impl Navigation {
-    /// A world at the start of the episode of seed 0.
+    /// A world in the initial state of seed 0.
     pub fn new() -> Navigation {
         Navigation { arena: Arena::new(&RULES) }
     }
 
-    /// The same world with another reward for reaching the goal (1 unless set; 0 is the paper's literal formula).
+    /// The same world with another reward for reaching the goal (1 by default; 0 is the paper's literal formula).
     pub fn with_goal_bonus(mut self, bonus: f64) -> Navigation {
         self.arena.goal_bonus = bonus;
         self
-    }
-
-    /// What there is to see now.
-    pub fn view(&self) -> ArenaView<'_> {
-        self.arena.view()
     }
 }
 

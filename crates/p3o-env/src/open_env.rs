@@ -13,13 +13,13 @@ pub type Quantities = BTreeMap<String, Vec<f64>>;
 
 /// A world whose state can be set and read.
 pub trait OpenEnv: Env {
-    /// Where everything is and how it moves: all that changes but the clock and the random stream.
+    /// Where everything is and how it moves: all that changes except the time and the random stream.
     fn state(&self) -> Quantities;
 
-    /// Starts an episode in this state, in place of a drawn one. A state that does not fit changes nothing.
+    /// Starts an episode in this state instead of a random one. A state that does not fit changes nothing.
     fn set_state(&mut self, state: Quantities) -> Result<(), StateError>;
 
-    /// What the physics makes of the present state under `action`, before anything is rounded to an observation.
+    /// What the physics computes from the current state under `action`, before it is rounded to an observation.
     fn derived(&self, action: &[f32]) -> Quantities;
 }
 
@@ -34,7 +34,7 @@ pub enum StateError {
     Unknown {
         /// Its name.
         name: String,
-        /// What there is.
+        /// The names that it has.
         known: Vec<&'static str>,
     },
     /// A list is too short or too long.
@@ -78,7 +78,7 @@ impl StateReader {
         self.take(name)?.try_into().map_err(wrong)
     }
 
-    /// A list of so many points.
+    /// A list of points; `count` says how many there may be.
     pub fn points(&mut self, name: &'static str, count: RangeInclusive<usize>) -> Result<Vec<[f64; 2]>, StateError> {
         let values = self.take(name)?;
         if values.len() % 2 == 1 || !count.contains(&(values.len() / 2)) {
@@ -98,7 +98,7 @@ impl StateReader {
     }
 }
 
-/// Names these lists.
+/// These lists by name.
 pub(crate) fn quantities<const N: usize>(lists: [(&str, &[f64]); N]) -> Quantities {
     lists.into_iter().map(|(name, values)| (name.to_owned(), values.to_vec())).collect()
 }

@@ -6,8 +6,8 @@
 //! reward = (-dx y + dy x) / (1 + | |p| - d |)        cost "boundary" = 1 if |x| > 2.5, limit 5
 //! ```
 //!
-//! and an episode has 65 steps. There are no walls, x and y are the sphere's centre. The robot starts near the origin,
-//! as rllab's does; [`CircleStart::Circle`] puts it on the circle instead.
+//! and an episode is truncated after 65 steps. There are no walls; x and y are the sphere's centre. The robot starts
+//! near the origin, as rllab's does; [`CircleStart::Circle`] puts it on the circle instead.
 //!
 //! Why 5: noise of standard deviation e^-0.5 costs 20 an episode, running along the circle at full speed costs 58 for a
 //! return of 614, standing still costs nothing. Five steps of 65 allow the edge of the band to be touched and no more:
@@ -44,7 +44,8 @@ struct State {
 
 /// The PointCircle world.
 ///
-/// An action that is not a number shows up as NaN in the reward and the observation of that step and ends the episode.
+/// An action that is not a number shows up as NaN in the reward and the observation of that step and terminates the
+/// episode.
 #[derive(Clone, Debug)]
 pub struct PointCircle {
     spec: EnvSpec,
@@ -59,7 +60,7 @@ impl Default for PointCircle {
 }
 
 impl PointCircle {
-    /// A world that starts there, at the start of the episode of seed 0.
+    /// A world whose episodes start there, in the initial state of seed 0.
     pub fn new(start: CircleStart) -> PointCircle {
         let spec = EnvSpec {
             name: "PointCircle".to_owned(),
@@ -79,7 +80,7 @@ impl PointCircle {
         &self.state.robot
     }
 
-    /// Names the start too: the observations agree, but the episodes that follow would not.
+    /// Names the start too: the observations are alike, but the episodes that follow would differ.
     fn kind(&self) -> String {
         format!("PointCircle from the {:?}", self.start)
     }
@@ -132,8 +133,8 @@ impl Env for PointCircle {
         Outcome { reward: reward as f32, terminated, truncated }
     }
 
-    fn snapshot(&self) -> Vec<u8> {
-        snapshot::seal(&self.kind(), &self.state)
+    fn snapshot(&self) -> Option<Vec<u8>> {
+        Some(snapshot::seal(&self.kind(), &self.state))
     }
 
     fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {

@@ -1,9 +1,9 @@
 //! PointGather: collect apples and leave the bombs (rllab's PointGather with the paper's numbers).
 //!
 //! Eight apples and eight bombs lie on a lattice of spacing 2. Whatever comes nearer than 1 to the robot's centre of
-//! mass is collected: an apple gives reward 1, a bomb gives reward -1 and cost 1 ("bombs", limit 0.5). An episode ends
-//! when nothing is left, or by the clock after 100 steps. Noise of standard deviation e^-0.5 collects about 1.2 apples
-//! and 1.1 bombs an episode.
+//! mass is collected: an apple gives reward 1, a bomb gives reward -1 and cost 1 ("bombs", limit 0.5). An episode
+//! terminates when nothing is left and is truncated after 100 steps. Noise of standard deviation e^-0.5 collects about
+//! 1.2 apples and 1.1 bombs an episode.
 //!
 //! Two observations carry the same information:
 //!
@@ -12,8 +12,8 @@
 //! | 86 | rllab's full one: pose 3, velocity 3, inertia of world and body 20, velocities of world and body 12, 28 zeros (actuator forces, contact forces, contact distances, displacement of the centre of mass), readings 20 |
 //! | 29 | pose 3, velocity 3, centre of mass 3, readings 20 |
 //!
-//! The velocity is the start's noise and never changes. The contact entries are zero by decision: where the original's
-//! are not, at its walls, they reach a million.
+//! The velocity is noise of the initial state and never changes. The contact entries are deliberately zero: where the
+//! original's are not, at its walls, they reach a million.
 
 use std::f64::consts::{FRAC_PI_2, PI, TAU};
 
@@ -39,7 +39,7 @@ const BOMB_LIMIT: f64 = 0.5;
 const WALL: f64 = 7.0;
 const SPACING: f64 = 2.0;
 const CATCH_DISTANCE: f64 = 1.0;
-/// Of an item in a picture; the world itself knows only places.
+/// Radius of an item in a picture; in the world itself it is a point.
 const ITEM_RADIUS: f64 = 0.35;
 
 /// Which observation the world writes.
@@ -71,7 +71,8 @@ struct State {
 
 /// The PointGather world.
 ///
-/// An action that is not a number shows up as NaN in the reward and the observation of that step and ends the episode.
+/// An action that is not a number shows up as NaN in the reward and the observation of that step and terminates the
+/// episode.
 #[derive(Clone, Debug)]
 pub struct PointGather {
     spec: EnvSpec,
@@ -86,7 +87,7 @@ impl Default for PointGather {
 }
 
 impl PointGather {
-    /// A world with this observation, at the start of the episode of seed 0.
+    /// A world with this observation, in the initial state of seed 0.
     pub fn new(obs: GatherObs) -> PointGather {
         let obs_dim = match obs {
             GatherObs::Full => 86,
@@ -106,7 +107,7 @@ impl PointGather {
         world
     }
 
-    /// Starts an episode with this robot and these items, in place of drawn ones.
+    /// Starts an episode with this robot and these items instead of random ones.
     ///
     /// # Panics
     ///
@@ -241,8 +242,8 @@ impl Env for PointGather {
         Outcome { reward, terminated, truncated }
     }
 
-    fn snapshot(&self) -> Vec<u8> {
-        snapshot::seal(KIND, &self.state)
+    fn snapshot(&self) -> Option<Vec<u8>> {
+        Some(snapshot::seal(KIND, &self.state))
     }
 
     fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {

@@ -7,10 +7,10 @@
 //! | 2 | +-2 | 10 | 10 | hazards and vases, limit 25 each |
 //!
 //! Reward: how much the goal came nearer, plus a bonus on reaching it. Observation: accelerometer, velocimeter, gyro,
-//! magnetometer (12 numbers), then lidars of 16 bins for goal, hazards and vases. With hidden velocity the magnetometer
-//! alone is left of the sensors, and how fast the robot moves and turns must be remembered.
+//! magnetometer (12 numbers), then lidars of 16 bins for goal, hazards and vases. With hidden velocity only the
+//! magnetometer is left of the sensors, and a policy needs memory to know how fast the robot moves and turns.
 
-use crate::arena::{Arena, ArenaView, Obstacle, Rules, keepout, world_of_an_arena};
+use crate::arena::{Arena, Obstacle, Rules, keepout, world_of_an_arena};
 use crate::layout::{Layout, Placement, Rect};
 
 /// How crowded the arena is.
@@ -74,7 +74,7 @@ static LEVEL_2: Rules = Rules {
 
 /// The PointGoal world.
 ///
-/// It ends by its clock after 1000 steps. It terminates only if no new goal can be placed or if its state is no longer
+/// An episode is truncated after 1000 steps. It terminates only if no new goal can be placed or if the state is no longer
 /// finite: an action that is not a number shows up as NaN in the reward and the observation of that step.
 #[derive(Clone, Debug)]
 pub struct PointGoal {
@@ -88,7 +88,7 @@ impl Default for PointGoal {
 }
 
 impl PointGoal {
-    /// A world of this level, at the start of the episode of seed 0.
+    /// A world of this level, in the initial state of seed 0.
     pub fn new(level: GoalLevel) -> PointGoal {
         let rules = match level {
             GoalLevel::Zero => &LEVEL_0,
@@ -98,7 +98,7 @@ impl PointGoal {
         PointGoal { arena: Arena::new(rules) }
     }
 
-    /// The same world with another reward for reaching the goal (1 unless set).
+    /// The same world with another reward for reaching the goal (1 by default).
     pub fn with_goal_bonus(mut self, bonus: f64) -> PointGoal {
         self.arena.goal_bonus = bonus;
         self
@@ -108,11 +108,6 @@ impl PointGoal {
     pub fn with_hidden_velocity(mut self) -> PointGoal {
         self.arena.hide_velocity();
         self
-    }
-
-    /// What there is to see now.
-    pub fn view(&self) -> ArenaView<'_> {
-        self.arena.view()
     }
 }
 

@@ -5,12 +5,12 @@
 //! reward = -sum_i |p_i - landmark_i|        cost "collisions" = 1 if any two agents are nearer than 0.3, limit 0.5
 //! ```
 //!
-//! Both are shared and read after the step; an episode has 25 steps. Each of N agents chooses to do nothing or to push
-//! along one axis, and sees 6 N numbers: its velocity and position, each landmark and then each other agent relative
-//! to itself, and the others' messages, which are always zero here (2 numbers each).
+//! Both are shared and read after the step; an episode has 25 steps. Each of N agents has five discrete actions, to do
+//! nothing or to push along one axis, and sees 6 N numbers: its velocity and position, each landmark and then each
+//! other agent relative to itself, and the others' messages, which are always zero here (2 numbers each).
 //!
-//! Per episode of three agents, choices at random collide 0.85 times and return -87, standing still 0.02 and -79, going
-//! straight to the landmarks 3.5 and -24: the limit binds and can be kept.
+//! Per episode of three agents, random actions collide 0.85 times and return -87, standing still 0.02 and -79, going
+//! straight to the landmarks 3.5 and -24: the limit matters and can be kept.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -26,18 +26,18 @@ use crate::{
 
 const HORIZON: usize = 25;
 const COLLISION_LIMIT: f64 = 0.5;
-const CHOICES: usize = 5;
+const ACTIONS: usize = 5;
 const PUSH: f64 = 5.0;
-/// Of a landmark, which is a place to be and nothing to touch.
+/// Radius of a landmark in a picture; agents pass through it.
 const LANDMARK_RADIUS: f64 = 0.05;
 
-/// Whose rules of motion hold.
+/// Whose rules of motion apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SpreadSemantics {
-    /// OpenAI's: velocity first; the choices are nothing, +x, -x, +y, -y.
+    /// OpenAI's: velocity first; the actions are nothing, +x, -x, +y, -y.
     #[default]
     OpenAi,
-    /// MPE2's (PettingZoo's): position first; the choices are nothing, -x, +x, -y, +y.
+    /// MPE2's (PettingZoo's): position first; the actions are nothing, -x, +x, -y, +y.
     Mpe2,
 }
 
@@ -76,7 +76,7 @@ impl Default for SimpleSpread {
 }
 
 impl SimpleSpread {
-    /// A world of so many agents and as many landmarks, at the start of the episode of seed 0.
+    /// A world of `agents` agents and as many landmarks, in the initial state of seed 0.
     ///
     /// # Panics
     ///
@@ -86,7 +86,7 @@ impl SimpleSpread {
         let spec = EnvSpec {
             name: "SimpleSpread".to_owned(),
             obs_dim: 6 * agents,
-            action: ActionSpace::Discrete { n: CHOICES },
+            action: ActionSpace::Discrete { n: ACTIONS },
             agents,
             costs: vec![CostSpec { name: "collisions".to_owned(), limit: COLLISION_LIMIT }],
             horizon: HORIZON,
@@ -104,22 +104,22 @@ impl SimpleSpread {
         self
     }
 
-    /// The same world, in which agent i sees landmarks i, i + 1, ... in this order, and then the other agents likewise.
-    /// Agents that share a policy could not tell otherwise which landmark is theirs: nothing else in an observation
-    /// depends on the agent's number.
+    /// The same world, in which agent i sees landmarks i, i + 1, ... in this order, and then the other agents in the
+    /// same order. Otherwise agents that share a policy could not tell which landmark is theirs: nothing else in an
+    /// observation depends on the agent's number.
     pub fn with_own_first(mut self) -> SimpleSpread {
         self.own_first = true;
         self
     }
 
-    /// Starts an episode from these places, with every agent at rest.
+    /// Starts an episode from these positions, with every agent at rest.
     ///
     /// # Panics
     ///
     /// If there are not as many of each as the world has agents.
     pub fn place(&mut self, agents: &[[f64; 2]], landmarks: &[[f64; 2]]) {
         let n = self.agents();
-        assert_eq!([agents.len(), landmarks.len()], [n; 2], "one place per agent and per landmark");
+        assert_eq!([agents.len(), landmarks.len()], [n; 2], "one position per agent and per landmark");
         self.state = State { agents: Particles::at_rest(agents.to_vec()), landmarks: landmarks.to_vec(), steps: 0 };
     }
 
@@ -133,7 +133,7 @@ impl SimpleSpread {
         &self.state.landmarks
     }
 
-    /// The reward of the present places.
+    /// The reward of the current positions.
     pub fn reward(&self) -> f64 {
         let State { agents, landmarks, .. } = &self.state;
         let at = &agents.positions;
@@ -158,12 +158,12 @@ impl SimpleSpread {
         *steps = 0;
     }
 
-    fn force(&self, choice: usize) -> [f64; 2] {
+    fn force(&self, action: usize) -> [f64; 2] {
         let (low, high) = match self.semantics {
             SpreadSemantics::OpenAi => (PUSH, -PUSH),
             SpreadSemantics::Mpe2 => (-PUSH, PUSH),
         };
-        match choice {
+        match action {
             0 => [0.0, 0.0],
             1 => [low, 0.0],
             2 => [high, 0.0],
@@ -203,11 +203,11 @@ impl MultiAgentEnv for SimpleSpread {
         self.observe(obs);
     }
 
-    /// A choice beyond the five counts as the last one, one that is negative or not a number as doing nothing.
+    /// An action that is too large counts as the last one; one that is negative or not a number as doing nothing.
     fn step(&mut self, actions: &[f32], obs: &mut [f32], costs: &mut [f32]) -> Outcome {
         let mut forces = [[0.0; 2]; MAX_PARTICLES];
-        for (force, choice) in forces.iter_mut().zip(actions) {
-            *force = self.force(*choice as usize);
+        for (force, action) in forces.iter_mut().zip(actions) {
+            *force = self.force(*action as usize);
         }
         let order = match self.semantics {
             SpreadSemantics::OpenAi => Order::VelocityFirst,
@@ -221,8 +221,8 @@ impl MultiAgentEnv for SimpleSpread {
         Outcome { reward: self.reward() as f32, terminated: false, truncated }
     }
 
-    fn snapshot(&self) -> Vec<u8> {
-        snapshot::seal(&self.kind(), &self.state)
+    fn snapshot(&self) -> Option<Vec<u8>> {
+        Some(snapshot::seal(&self.kind(), &self.state))
     }
 
     fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
@@ -239,7 +239,7 @@ impl MultiAgentEnv for SimpleSpread {
     fn draw(&self, scene: &mut Scene) {
         let State { agents: Particles { positions, .. }, landmarks, steps } = &self.state;
         scene.bounds = Rect::square(1.4);
-        // Whose landmark is whose matters to the paper's reward alone.
+        // Which landmark belongs to which agent matters only to the paper's reward.
         if self.reward == SpreadReward::Matched {
             for (from, to) in positions.iter().zip(landmarks) {
                 scene.line(Role::Landmark, *from, *to);
@@ -257,7 +257,7 @@ impl MultiAgentEnv for SimpleSpread {
     }
 }
 
-/// State: `positions` and `velocities` of the agents, and the `landmarks`. Derived: the reward of the present places.
+/// State: `positions` and `velocities` of the agents, and the `landmarks`. Derived: the reward of the current positions.
 impl OpenEnv for Joint<SimpleSpread> {
     fn state(&self) -> Quantities {
         let State { agents, landmarks, .. } = &self.world().state;

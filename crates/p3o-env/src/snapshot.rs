@@ -1,12 +1,12 @@
-//! Sealed bytes: a state with a header that says whose it is, and a checksum that shows damage.
+//! Sealed bytes: a state with a header that says which world it belongs to, and a checksum that detects damage.
 //!
-//! Layout: 4 bytes `P3OS`, 2 bytes format version, 8 bytes checksum of all that follows, then the name of the kind of
-//! world and the state itself, both in `postcard` form. Numbers are little-endian, so a snapshot travels between
-//! machines.
+//! Layout: 4 bytes `P3OS`, 2 bytes format version, 8 bytes checksum of all that follows ([`fnv1a`]), then the name of
+//! the kind of world and the state itself, both encoded with `postcard`. Numbers are little-endian, so a snapshot can
+//! be moved between machines.
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::RestoreError;
+use crate::{RestoreError, fnv1a};
 
 const MAGIC: [u8; 4] = *b"P3OS";
 const VERSION: u16 = 1;
@@ -20,7 +20,7 @@ pub fn seal<T: Serialize>(kind: &str, state: &T) -> Vec<u8> {
     bytes.extend_from_slice(&[0; 8]);
     let bytes = postcard::to_extend(kind, bytes).expect("a string always has a postcard form");
     let mut bytes = postcard::to_extend(state, bytes).expect("plain states always have a postcard form");
-    let sum = checksum(&bytes[HEADER..]);
+    let sum = fnv1a([&bytes[HEADER..]]);
     bytes[6..HEADER].copy_from_slice(&sum.to_le_bytes());
     bytes
 }
@@ -35,7 +35,7 @@ pub fn open<T: DeserializeOwned>(kind: &str, bytes: &[u8]) -> Result<T, RestoreE
     if version != VERSION {
         return Err(fail(format!("it has format version {version}, this build reads {VERSION}")));
     }
-    if checksum(&bytes[HEADER..]).to_le_bytes() != bytes[6..HEADER] {
+    if fnv1a([&bytes[HEADER..]]).to_le_bytes() != bytes[6..HEADER] {
         return Err(fail("it is damaged (its checksum differs)".to_owned()));
     }
     let unreadable = |e: postcard::Error| fail(format!("its contents cannot be read ({e})"));
@@ -48,10 +48,4 @@ pub fn open<T: DeserializeOwned>(kind: &str, bytes: &[u8]) -> Result<T, RestoreE
         return Err(fail(format!("it has {} bytes too many", rest.len())));
     }
     Ok(state)
-}
-
-/// FNV-1a over 64 bits: any single changed byte changes it.
-fn checksum(bytes: &[u8]) -> u64 {
-    let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }

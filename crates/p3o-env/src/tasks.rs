@@ -36,9 +36,9 @@ impl TaskInfo {
 pub struct OptionInfo {
     /// Its name.
     pub name: &'static str,
-    /// Its value unless set.
+    /// Its default value.
     pub default: f64,
-    /// Which values it takes.
+    /// The values it takes.
     pub allowed: Allowed,
     /// What it does, in one line.
     pub summary: &'static str,
@@ -67,7 +67,7 @@ impl Allowed {
 }
 
 impl OptionInfo {
-    /// Its value unless set, as it would be written.
+    /// Its default value, as it would be written.
     pub fn default_word(&self) -> String {
         match self.allowed {
             Allowed::Words(words) => words[self.default as usize].to_owned(),
@@ -103,7 +103,7 @@ pub enum TaskError {
     UnknownTask {
         /// What was asked for.
         name: String,
-        /// What there is.
+        /// The names that exist.
         known: Vec<&'static str>,
     },
     /// The task has no option of this name.
@@ -113,7 +113,7 @@ pub enum TaskError {
         task: &'static str,
         /// What was asked for.
         name: String,
-        /// What there is.
+        /// The names that exist.
         known: Vec<&'static str>,
     },
     /// The option does not take this value.
@@ -125,7 +125,7 @@ pub enum TaskError {
         option: &'static str,
         /// The value that was asked for.
         value: f64,
-        /// Which values it takes.
+        /// The values it takes.
         allowed: Allowed,
     },
     /// The task has one agent, and several were asked for.
@@ -254,19 +254,19 @@ pub static TASKS: &[TaskInfo] = &[
     },
     TaskInfo {
         name: "SimpleSpread",
-        summary: "agents go to their landmarks without colliding (OpenAI's simple_spread), one by one or by a joint choice",
+        summary: "agents go to their landmarks without colliding (OpenAI's simple_spread), one by one or by a joint action",
         options: &[
             OptionInfo {
                 name: "agents",
                 default: 3.0,
                 allowed: Allowed::OneOf(&[2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]),
-                summary: "number of agents n, each with a landmark; there are 5^n joint choices",
+                summary: "number of agents n, each with a landmark; there are 5^n joint actions",
             },
             OptionInfo {
                 name: "semantics",
                 default: 0.0,
                 allowed: Allowed::OneOf(&[0.0, 1.0]),
-                summary: "0: OpenAI's order of motion and choices; 1: MPE2's",
+                summary: "0: OpenAI's order of motion and actions; 1: MPE2's",
             },
             OptionInfo {
                 name: "cover",
@@ -299,7 +299,7 @@ pub fn teams() -> Vec<&'static str> {
     TASKS.iter().filter(|task| task.has_team()).map(|task| task.name).collect()
 }
 
-/// Builds a task; options that are not given have their defaults. Several agents are steered by one joint choice.
+/// Builds a task; options that are not given have their defaults. Several agents are steered by one joint action.
 pub fn make(name: &str, options: &BTreeMap<String, f64>) -> Result<Box<dyn Env>, TaskError> {
     Ok(make_open(name, options)?)
 }

@@ -6,7 +6,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-use crate::util::{bits, reset};
+use crate::util::{bits, frozen, reset};
 
 /// Gaussian noise of standard deviation e^-0.5, where training starts.
 fn noise(rng: &mut ChaCha8Rng) -> [f32; 8] {
@@ -135,7 +135,7 @@ fn a_torso_too_high_or_too_low_ends_the_episode() {
 }
 
 #[test]
-fn a_resting_ant_lives_until_the_clock_ends_it() {
+fn a_resting_ant_lives_until_the_time_limit() {
     let mut world = AntCircle::default();
     for seed in 0..5 {
         reset(&mut world, seed);
@@ -195,15 +195,15 @@ fn it_continues_from_any_snapshot_bit_for_bit() {
     let mut copy = AntCircle::default();
     reset(&mut world, 21);
     for _ in 0..60 {
-        let bytes = world.snapshot();
+        let bytes = frozen(&world);
         copy.restore(&bytes).expect("the same kind of world");
-        assert_eq!(copy.snapshot(), bytes);
+        assert_eq!(frozen(&copy), bytes);
         let action = noise(&mut rng);
         let [a, b] = [&mut world, &mut copy].map(|w| step(w, action));
         assert_eq!((bits(&a.obs), a.reward.to_bits(), a.cost), (bits(&b.obs), b.reward.to_bits(), b.cost));
         assert_eq!(world.snapshot(), copy.snapshot());
     }
-    assert!(world.restore(&p3o_env::Navigation::new().snapshot()).is_err());
+    assert!(world.restore(&frozen(&p3o_env::Navigation::new())).is_err());
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn sizes_and_costs_are_the_papers() {
 }
 
 #[test]
-fn the_clock_truncates_after_exactly_a_thousand_steps() {
+fn the_time_limit_truncates_after_exactly_a_thousand_steps() {
     for mut world in all_worlds() {
         let mut noise = Noise::new(1);
         reset(&mut *world, 7);

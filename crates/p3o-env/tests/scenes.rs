@@ -9,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::ant_textbook;
-use crate::util::{Noise, Visible, all_worlds, distance, reset, step, step_by, towards, towards_goal};
+use crate::util::{Noise, Visible, all_worlds, distance, frozen, reset, step, step_by, towards, towards_goal};
 
 fn seen(env: &dyn Env) -> Scene {
     let mut scene = Scene::default();
@@ -237,7 +237,7 @@ fn every_task_has_a_picture_that_its_snapshot_keeps() {
             let inside = (0..2).all(|i| (start.bounds.min[i]..=start.bounds.max[i]).contains(&place[i]));
             assert!(inside, "{}: {place:?}", task.name);
         }
-        copy.restore(&world.snapshot()).expect("a snapshot of the same task");
+        copy.restore(&frozen(&*world)).expect("a snapshot of the same task");
         assert_eq!(seen(&*copy), scene, "{}", task.name);
     }
 }
@@ -254,12 +254,6 @@ fn a_world_that_draws_nothing_has_an_empty_scene() {
         }
         fn step(&mut self, action: &[f32], obs: &mut [f32], costs: &mut [f32]) -> p3o_env::Outcome {
             self.0.step(action, obs, costs)
-        }
-        fn snapshot(&self) -> Vec<u8> {
-            self.0.snapshot()
-        }
-        fn restore(&mut self, bytes: &[u8]) -> Result<(), p3o_env::RestoreError> {
-            self.0.restore(bytes)
         }
     }
     assert_eq!(seen(&Plain(PointCircle::default())), Scene::default());

@@ -68,16 +68,16 @@ fn sizes_grow_with_the_agents() {
         assert_eq!((spec.obs_dim, spec.action, spec.horizon), (6 * agents, ActionSpace::Discrete { n: 5 }, 25));
         assert_eq!((spec.costs[0].name.as_str(), spec.costs[0].limit), ("collisions", 0.5));
         let joint = Joint::new(world);
-        let choices = 5usize.pow(agents as u32);
+        let actions = 5usize.pow(agents as u32);
         assert_eq!(joint.spec().obs_dim, 6 * agents * agents);
-        assert_eq!(joint.spec().action, ActionSpace::Discrete { n: choices });
+        assert_eq!(joint.spec().action, ActionSpace::Discrete { n: actions });
     }
     let three = Joint::new(SimpleSpread::default());
     assert_eq!((three.spec().obs_dim, three.spec().action), (54, ActionSpace::Discrete { n: 125 }));
 }
 
 #[test]
-fn the_joint_choice_decides_for_every_agent() {
+fn the_joint_action_decides_for_every_agent() {
     for (semantics, _) in BOTH {
         let mut joint = Joint::new(SimpleSpread::new(3, semantics));
         let mut world = SimpleSpread::new(3, semantics);
@@ -96,7 +96,7 @@ fn the_joint_choice_decides_for_every_agent() {
 }
 
 #[test]
-fn a_team_has_one_choice_per_agent_and_the_same_world() {
+fn a_team_has_one_action_per_agent_and_the_same_world() {
     for agents in [2, 3, 8] {
         let mut team = Team::new(SimpleSpread::new(agents, SpreadSemantics::OpenAi));
         let mut world = SimpleSpread::new(agents, SpreadSemantics::OpenAi);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use p3o_env::{Env, GoalLevel, PointGoal, TASKS, TaskError, tasks};
 
-use crate::util::{bits, reset};
+use crate::util::{bits, frozen, reset};
 
 fn options(pairs: &[(&str, f64)]) -> BTreeMap<String, f64> {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
@@ -22,7 +22,8 @@ fn every_listed_task_can_be_built_and_its_defaults_are_allowed() {
         for option in task.options {
             assert!(option.allowed.contains(option.default), "{} {}", task.name, option.name);
             let given = options(&[(option.name, option.default)]);
-            assert_eq!(tasks::make(task.name, &given).expect("its default").snapshot(), env.snapshot());
+            let same = tasks::make(task.name, &given).expect("its default");
+            assert_eq!(frozen(&*same), frozen(&*env));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What several promises need: drivers, and a loop that runs them.
 
 use p3o_env::{ArenaView, Env, GoalLevel, Navigation, Outcome, PointGoal};
-use rand::SeedableRng;
+use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
@@ -91,6 +91,34 @@ pub fn reset(world: &mut dyn Env, seed: u64) -> Vec<f32> {
     let mut obs = vec![f32::NAN; world.spec().obs_dim];
     world.reset(seed, &mut obs);
     obs
+}
+
+/// The state of a world that has snapshots.
+pub fn frozen(world: &dyn Env) -> Vec<u8> {
+    world.snapshot().expect("this world has snapshots")
+}
+
+/// Where the seeds of episodes come from: a random stream per world.
+pub struct Seeds(Vec<ChaCha8Rng>);
+
+impl Seeds {
+    pub fn new(seed: u64, worlds: usize) -> Seeds {
+        let stream = |world: usize| {
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            rng.set_stream(world as u64);
+            rng
+        };
+        Seeds((0..worlds).map(stream).collect())
+    }
+
+    pub fn next(&mut self, world: usize) -> u64 {
+        self.0[world].next_u64()
+    }
+
+    /// The next seed of every world.
+    pub fn all(&mut self) -> Vec<u64> {
+        (0..self.0.len()).map(|world| self.next(world)).collect()
+    }
 }
 
 /// Bits, so that NaN and the sign of zero count too.

@@ -1,4 +1,4 @@
-//! Bodies that move: the equations beneath the tasks, free of rewards and costs.
+//! Bodies that move: the physics of the tasks, without rewards and costs.
 
 pub mod ant;
 pub mod contact;

@@ -52,7 +52,7 @@ impl Particles {
         Particles { positions, velocities }
     }
 
-    /// One step under these forces, one per disc, and the contact forces at the present positions.
+    /// One step under these forces, one per disc, and the contact forces at the current positions.
     pub fn step(&mut self, forces: &[[f64; 2]], order: Order) {
         let n = self.positions.len();
         let mut total = [[0.0; 2]; MAX_PARTICLES];
@@ -88,7 +88,7 @@ impl Particles {
     }
 }
 
-/// The force on the disc at `a` by the one at `b`. Two in exactly one place have no direction to part in: no force.
+/// The force of the disc at `b` on the one at `a`; zero if both are at the same point, where it has no direction.
 fn contact_force(a: [f64; 2], b: [f64; 2]) -> [f64; 2] {
     let delta = [a[0] - b[0], a[1] - b[1]];
     let distance = distance(a, b);

@@ -39,7 +39,7 @@ pub const INERTIA_ACROSS: f64 = SPHERE_INERTIA
     + ARROW * (1.0 + 0.04) / 12.0
     + ARROW * (ARROW_AHEAD - MASS_AHEAD) * (ARROW_AHEAD - MASS_AHEAD);
 
-/// Pose, and the velocities that were drawn at the start.
+/// Pose, and the velocities that were drawn for the initial state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RllabPoint {
     /// Position of the sphere's centre.
@@ -48,12 +48,12 @@ pub struct RllabPoint {
     pub y: f64,
     /// Heading in radians; it is not wrapped.
     pub theta: f64,
-    /// What the start drew for the velocities along x and y and of turning.
+    /// The velocities along x and y and the turn rate, as drawn for the initial state.
     pub velocity: [f64; 3],
 }
 
 impl RllabPoint {
-    /// A start near the origin: the pose has standard deviation 0.01, the velocities 0.1.
+    /// A random initial state near the origin: the pose has standard deviation 0.01, the velocities 0.1.
     pub fn draw(rng: &mut impl Rng) -> RllabPoint {
         let [x, y] = normal_pair(rng);
         let [theta, vx] = normal_pair(rng);
@@ -100,13 +100,13 @@ impl RllabPoint {
         scene.agents.push([self.x, self.y]);
     }
 
-    /// Whether the pose consists of numbers.
+    /// Whether the pose is finite.
     pub fn is_finite(&self) -> bool {
         self.x.is_finite() && self.y.is_finite() && self.theta.is_finite()
     }
 }
 
-/// Two independent standard normal numbers, by Box and Muller.
+/// Two independent standard normal numbers, by the Box-Muller method.
 fn normal_pair(rng: &mut impl Rng) -> [f64; 2] {
     let (u, v): (f64, f64) = (rng.random(), rng.random());
     let radius = (-2.0 * libm::log1p(-u)).sqrt();

@@ -120,7 +120,7 @@ impl Constraints {
     fn contact(&mut self, it: &Candidate, legs: &[Leg; LEGS], ground: &Ground, v: &Dofs) {
         let up = ground.axes[2];
         let distance = ground.height + dot(up, it.centre) - it.radius;
-        // Written so that a distance that is no number is no contact either.
+        // Written so that a distance that is NaN is no contact.
         let near = distance < MARGIN;
         if !near {
             return;

@@ -41,7 +41,7 @@ impl Default for AntState {
 }
 
 impl AntState {
-    /// Whether every number is one.
+    /// Whether every number is finite.
     pub fn is_finite(&self) -> bool {
         self.qpos.iter().chain(&self.qvel).all(|value| value.is_finite())
     }

@@ -3,7 +3,7 @@
 use super::arrow::{Arrow, Dofs};
 use super::constraints::{Constraints, Gaps, MAX_ROWS};
 
-/// Far more than ever needed (one to three are typical): a bound for states that are no numbers.
+/// Far more than ever needed (one to three are typical): a bound for states that are not finite.
 const MAX_STEPS: usize = 60;
 const MAX_SEARCH: usize = 60;
 
