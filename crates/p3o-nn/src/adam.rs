@@ -1,7 +1,8 @@
 //! The Adam optimiser (Kingma and Ba, 2015).
 
 use crate::buffer::Buffer;
-use crate::kernels::{AdamStep, Kernels};
+use crate::kernels::Kernels;
+use crate::matrix::{self, AdamRates};
 use crate::real::Real;
 
 /// Adam with the usual decay rates.
@@ -38,23 +39,9 @@ impl<E: Real> Adam<E> {
     }
 
     pub(crate) fn step(&mut self, kernels: &Kernels<E>, params: &mut [E], grads: &[E]) {
-        let n = params.len();
-        assert!(grads.len() == n && self.m.len() == n && n.is_multiple_of(16));
         let (step, root) = self.advance();
-        let args = AdamStep {
-            n,
-            params: params.as_mut_ptr(),
-            grads: grads.as_ptr(),
-            m: self.m.as_mut_ptr(),
-            v: self.v.as_mut_ptr(),
-            beta1: E::of(BETA1),
-            beta2: E::of(BETA2),
-            step,
-            root,
-            epsilon: E::of(self.epsilon),
-        };
-        // SAFETY: all four slices have n elements, a multiple of sixteen.
-        unsafe { (kernels.adam)(&args) }
+        let rates = AdamRates { beta1: E::of(BETA1), beta2: E::of(BETA2), step, root, epsilon: E::of(self.epsilon) };
+        matrix::adam(kernels, rates, params, grads, [&mut self.m, &mut self.v]);
     }
 
     /// The same step, to the bit, on a few loose parameters, such as the log deviations of a policy.

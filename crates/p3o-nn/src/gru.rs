@@ -8,11 +8,13 @@
 //! n = tanh(W_in x + b_in + r (W_hn h + b_hn))       h' = (1 - z) n + z h
 //! ```
 
+use crate::activation::Activation;
 use crate::adam::Adam;
 use crate::buffer::Buffer;
-use crate::group::{Call, Group, NormParts, Start};
-use crate::kernels::{Epilogue, Kernels, PANEL, panels};
-use crate::mlp::{Activation, PassMemory, sum_tree, transpose, with_own};
+use crate::group::Group;
+use crate::kernels::{Kernels, PANEL, padded, panels};
+use crate::matrix::{End, Matrices, NormParams, Start, View, ViewMut};
+use crate::mlp::{PassMemory, sum_tree, transpose, with_own};
 use crate::real::Real;
 use crate::sequences::Sequences;
 use crate::simd::Isa;
@@ -65,7 +67,7 @@ impl Piece {
         match self.kind {
             Kind::Gates(blocks) => {
                 let units = self.outputs / 3;
-                blocks[o / units] * panels(units) * PANEL + o % units
+                blocks[o / units] * padded(units) + o % units
             }
             _ => o,
         }
@@ -144,7 +146,7 @@ impl<E: Real> Gru<E> {
         assert!(sizes.len() >= 3 && sizes.iter().all(|&n| n > 0), "a network needs an input, a unit and an output");
         let pieces = pieces(sizes);
         let masks = pieces.iter().filter(|p| matches!(p.kind, Kind::Norm)).map(|p| {
-            let mut mask = Buffer::zeros(panels(p.outputs) * PANEL);
+            let mut mask = Buffer::zeros(padded(p.outputs));
             mask[..p.outputs].fill(E::ONE);
             mask
         });
@@ -154,8 +156,8 @@ impl<E: Real> Gru<E> {
             sizes: sizes.to_vec(),
             activation,
             params: Buffer::zeros(pieces[pieces.len() - 1].end()),
-            transposed: transposed.map(|p| Buffer::zeros(panels(p.inputs) * p.extent().0 * PANEL * PANEL)).collect(),
-            gate_bias: Buffer::zeros(3 * panels(units) * PANEL),
+            transposed: transposed.map(|p| Buffer::zeros(padded(p.inputs) * p.extent().0 * PANEL)).collect(),
+            gate_bias: Buffer::zeros(3 * padded(units)),
             masks: masks.collect(),
             pieces,
             kernels: E::kernels(isa),
@@ -418,7 +420,7 @@ impl<E: Real> Gru<E> {
         }
         let [input, state] = self.unit();
         let (input, state) = (input.bias_of(&self.params), state.bias_of(&self.params));
-        let block = panels(self.units()) * PANEL;
+        let block = padded(self.units());
         self.gate_bias.copy_from_slice(input);
         self.gate_bias[block..].iter_mut().zip(state).for_each(|(b, &s)| *b += s);
     }
@@ -446,13 +448,13 @@ impl<E: Real> Gru<E> {
         &self.pieces[if k <= self.dense_layers() { 2 * k } else { 2 * k + 1 }]
     }
 
-    fn norm_parts(&self, k: usize) -> NormParts<'_, E> {
+    fn norm_params(&self, k: usize) -> NormParams<'_, E> {
         let piece = self.norm(k);
-        NormParts { columns: piece.outputs, gain: piece.weights_of(&self.params), mask: &self.masks[k] }
+        NormParams { columns: piece.outputs, gain: piece.weights_of(&self.params), mask: &self.masks[k] }
     }
 
-    fn call(&self, group: Group, rows: usize) -> Call<E> {
-        Call { kernels: self.kernels, stride: group.stride(), rows }
+    fn matrices(&self, group: Group, rows: usize) -> Matrices<E> {
+        Matrices::new(self.kernels, group.stride(), rows)
     }
 
     /// Fills `work.output`; `work` has been given room for the group. `starts` may be left out where there is a single step from a given state.
@@ -465,16 +467,17 @@ impl<E: Real> Gru<E> {
             }
         }
         for (first, rows) in group.blocks() {
-            self.forward_base(work, &self.call(group, rows), first, tile);
+            self.forward_base(work, &self.matrices(group, rows), first, tile);
         }
         self.forward_steps(work, group, starts);
         let (head, n, last) = (self.head(), self.outputs(), self.dense_layers() + 1);
         let (w, bias) = (head.weights_of(&self.params), head.bias_of(&self.params));
         for (first, rows) in group.blocks() {
             let GruWorkspace { moments, normed, state, by_step, .. } = work;
-            let call = self.call(group, rows);
-            self.forward_norm(&call, &mut moments[last], last, first, state, &mut normed[last]);
-            call.dots(&normed[last][first * PANEL..], head.inputs, w, bias, n, &mut by_step[first * n..]);
+            let matrices = self.matrices(group, rows);
+            self.forward_norm(&matrices, &mut moments[last], last, first, state, &mut normed[last]);
+            let x = View(&normed[last][first * PANEL..], head.inputs);
+            matrices.dots(x, w, Some(bias), n, &mut by_step[first * n..]);
         }
         for (row, from) in work.by_step.chunks_exact(n).enumerate() {
             let (t, s) = (row / group.sequences, row % group.sequences);
@@ -483,26 +486,26 @@ impl<E: Real> Gru<E> {
     }
 
     /// A block of rows from the input to the input's side of the gates.
-    fn forward_base(&self, work: &mut GruWorkspace<E>, call: &Call<E>, first: usize, tile: &[E]) {
+    fn forward_base(&self, work: &mut GruWorkspace<E>, matrices: &Matrices<E>, first: usize, tile: &[E]) {
         let GruWorkspace { moments, normed, dense, gates, .. } = work;
         let at = first * PANEL;
-        self.forward_norm(call, &mut moments[0], 0, first, tile, &mut normed[0]);
+        self.forward_norm(matrices, &mut moments[0], 0, first, tile, &mut normed[0]);
         for l in 0..self.dense_layers() {
-            let (piece, end) = (self.dense(l), self.activation.forward());
+            let (piece, end) = (self.dense(l), End::Activate(self.activation));
             let (w, bias) = (piece.weights_of(&self.params), Start::Bias(piece.bias_of(&self.params)));
-            let (x, y) = (&normed[l][at..], &mut dense[l]);
-            call.product(x, piece.inputs, w, bias, &mut y[at..], panels(piece.outputs), end);
-            self.forward_norm(call, &mut moments[l + 1], l + 1, first, y, &mut normed[l + 1]);
+            let (x, y) = (View(&normed[l][at..], piece.inputs), &mut dense[l]);
+            matrices.product(x, w, bias, ViewMut(&mut y[at..], padded(piece.outputs)), end);
+            self.forward_norm(matrices, &mut moments[l + 1], l + 1, first, y, &mut normed[l + 1]);
         }
         let [input, _] = self.unit();
-        let (x, w) = (&normed[self.dense_layers()][at..], input.weights_of(&self.params));
-        let (bias, width) = (Start::Bias(&self.gate_bias), 3 * panels(self.units()));
-        call.product(x, input.inputs, w, bias, &mut gates[at..], width, Epilogue::None);
+        let x = View(&normed[self.dense_layers()][at..], input.inputs);
+        let (w, bias) = (input.weights_of(&self.params), Start::Bias(&self.gate_bias));
+        matrices.product(x, w, bias, ViewMut(&mut gates[at..], 3 * padded(self.units())), End::Store);
     }
 
     fn forward_norm(
         &self,
-        call: &Call<E>,
+        matrices: &Matrices<E>,
         [mean, scale]: &mut [Buffer<E>; 2],
         k: usize,
         first: usize,
@@ -510,25 +513,26 @@ impl<E: Real> Gru<E> {
         y: &mut [E],
     ) {
         let (at, bias) = (first * PANEL, self.norm(k).bias_of(&self.params));
-        call.norm(self.norm_parts(k), bias, &x[at..], &mut y[at..], [&mut mean[first..], &mut scale[first..]]);
+        matrices.norm(self.norm_params(k), bias, &x[at..], &mut y[at..], [&mut mean[first..], &mut scale[first..]]);
     }
 
     /// Step by step, the state's side of the gates and the cell.
     fn forward_steps(&self, work: &mut GruWorkspace<E>, group: Group, starts: Option<&[bool]>) {
         let [_, state] = self.unit();
-        let (units, width) = (self.units(), panels(self.units()));
+        let (units, width) = (self.units(), padded(self.units()));
         let GruWorkspace { gates, entering, state: after, .. } = work;
-        let (w_rz, w_n) = state.weights_of(&self.params).split_at(2 * width * units * PANEL);
-        let b_n = &state.bias_of(&self.params)[2 * width * PANEL..];
-        let one = self.call(group, group.sequences);
-        let block = width * group.stride();
+        let (w_rz, w_n) = state.weights_of(&self.params).split_at(2 * width * units);
+        let b_n = &state.bias_of(&self.params)[2 * width..];
+        let one = self.matrices(group, group.sequences);
+        let block = group.len(units);
         for t in 0..group.steps {
             let at = group.step(t);
             let h = &mut entering[at..];
-            one.product(h, units, w_rz, Start::Itself, &mut gates[block + at..], 2 * width, Epilogue::None);
-            one.product(h, units, w_n, Start::Bias(b_n), &mut gates[3 * block + at..], width, Epilogue::None);
+            let (rz, n) = gates[block + at..].split_at_mut(2 * block);
+            one.product(View(h, units), w_rz, Start::Accumulate, ViewMut(rz, 2 * width), End::Store);
+            one.product(View(h, units), w_n, Start::Bias(b_n), ViewMut(n, width), End::Store);
             let next = (t + 1 < group.steps).then(|| &starts.expect("steps have flags")[(t + 1) * group.sequences..]);
-            one.cell(&mut gates[at..], width, h, &mut after[at..], next);
+            one.cell(&mut gates[at..], units, h, &mut after[at..], next);
         }
     }
 
@@ -540,42 +544,42 @@ impl<E: Real> Gru<E> {
             group.put(&mut work.d_output_packed, t * group.sequences + s, d);
         }
         for (first, rows) in group.blocks() {
-            self.backward_head(work, &self.call(group, rows), first, gradient);
+            self.backward_head(work, &self.matrices(group, rows), first, gradient);
         }
         self.backward_steps(work, group, starts);
         for (first, rows) in group.blocks() {
-            self.backward_base(work, group, &self.call(group, rows), first, tile, gradient);
+            self.backward_base(work, group, &self.matrices(group, rows), first, tile, gradient);
         }
     }
 
     /// From d loss / d output to d loss / d state by way of the same step's output.
-    fn backward_head(&self, work: &mut GruWorkspace<E>, call: &Call<E>, first: usize, gradient: &mut [E]) {
+    fn backward_head(&self, work: &mut GruWorkspace<E>, matrices: &Matrices<E>, first: usize, gradient: &mut [E]) {
         let (head, n, last, at) = (self.head(), self.outputs(), self.dense_layers() + 1, first * PANEL);
         let GruWorkspace { moments, normed, state, d_output_packed, .. } = work;
         let (d, y) = (&d_output_packed[at..], &mut normed[last]);
         let [g, g_bias] = head.split(gradient);
-        call.outer(d, n, &y[at..], panels(head.inputs), g);
-        call.column_sums(d, panels(n), g_bias);
-        let w = head.weights_of(&self.params);
-        call.product(d, n, w, Start::Zero, &mut y[at..], panels(head.inputs), Epilogue::None);
-        self.backward_norm(call, &moments[last], last, first, state, y, gradient, Some(Epilogue::None));
+        let (w, width) = (head.weights_of(&self.params), padded(head.inputs));
+        matrices.outer(View(d, n), View(&y[at..], width), g);
+        matrices.column_sums(View(d, padded(n)), g_bias);
+        matrices.product(View(d, n), w, Start::Zero, ViewMut(&mut y[at..], width), End::Store);
+        self.backward_norm(matrices, &moments[last], last, first, state, y, gradient, Some(Activation::Identity));
     }
 
     /// Back through time, to the gradient with respect to the sums behind the gates.
     fn backward_steps(&self, work: &mut GruWorkspace<E>, group: Group, starts: &[bool]) {
-        let width = panels(self.units());
+        let (units, width) = (self.units(), padded(self.units()));
         let GruWorkspace { normed, gates, entering, carry, .. } = work;
         let d_state = &normed[self.dense_layers() + 1];
-        let one = self.call(group, group.sequences);
-        let block = width * group.stride();
+        let one = self.matrices(group, group.sequences);
+        let block = group.len(units);
         let transposed = &self.transposed[self.dense_layers() + 1];
         for t in (0..group.steps).rev() {
             let at = group.step(t);
             let next = (t + 1 < group.steps).then(|| &starts[(t + 1) * group.sequences..]);
-            one.cell_back(&mut gates[at..], width, &entering[at..], &d_state[at..], carry, next);
+            one.cell_back(&mut gates[at..], units, &entering[at..], &d_state[at..], carry, next);
             if t > 0 {
-                let (d, inner) = (&gates[block + at..], 3 * width * PANEL);
-                one.product(d, inner, transposed, Start::Itself, carry, width, Epilogue::None);
+                let (d, carry) = (View(&gates[block + at..], 3 * width), ViewMut(carry, width));
+                one.product(d, transposed, Start::Accumulate, carry, End::Store);
             }
         }
     }
@@ -585,61 +589,60 @@ impl<E: Real> Gru<E> {
         &self,
         work: &mut GruWorkspace<E>,
         group: Group,
-        call: &Call<E>,
+        matrices: &Matrices<E>,
         first: usize,
         tile: &[E],
         gradient: &mut [E],
     ) {
-        let ([input, state], width, at) = (self.unit(), panels(self.units()), first * PANEL);
+        let ([input, state], width, at) = (self.unit(), 3 * padded(self.units()), first * PANEL);
         let GruWorkspace { moments, normed, dense, gates, entering, .. } = work;
-        let behind = &gates[width * group.stride() + at..];
+        let behind = View(&gates[group.len(self.units()) + at..], width);
         let [g, g_bias] = state.split(gradient);
-        call.outer(&entering[at..], self.units(), behind, 3 * width, g);
-        call.column_sums(behind, 3 * width, g_bias);
+        matrices.outer(View(&entering[at..], self.units()), behind, g);
+        matrices.column_sums(behind, g_bias);
         let (layers, x) = (self.dense_layers(), &mut normed[self.dense_layers()][at..]);
-        self.backward_dense(call, input, &self.transposed[layers], x, &gates[at..], 3 * width, gradient);
+        self.backward_dense(matrices, input, &self.transposed[layers], x, View(&gates[at..], width), gradient);
         for l in (0..layers).rev() {
             let piece = self.dense(l);
             let (before, own) = normed.split_at_mut(l + 1);
-            let (x, d, slope) = (&mut before[l][at..], &mut own[0], Some(self.activation.slope()));
-            self.backward_norm(call, &moments[l + 1], l + 1, first, &dense[l], d, gradient, slope);
-            self.backward_dense(call, piece, &self.transposed[l], x, &d[at..], panels(piece.outputs), gradient);
+            let (x, d, slope) = (&mut before[l][at..], &mut own[0], Some(self.activation));
+            self.backward_norm(matrices, &moments[l + 1], l + 1, first, &dense[l], d, gradient, slope);
+            let d = View(&d[at..], padded(piece.outputs));
+            self.backward_dense(matrices, piece, &self.transposed[l], x, d, gradient);
         }
-        self.backward_norm(call, &moments[0], 0, first, tile, &mut normed[0], gradient, None);
+        self.backward_norm(matrices, &moments[0], 0, first, tile, &mut normed[0], gradient, None);
     }
 
     #[allow(clippy::too_many_arguments)] // the operands of one layer
     fn backward_norm(
         &self,
-        call: &Call<E>,
+        matrices: &Matrices<E>,
         [mean, scale]: &[Buffer<E>; 2],
         k: usize,
         first: usize,
         x: &[E],
         d: &mut [E],
         gradient: &mut [E],
-        end: Option<Epilogue>,
+        slope: Option<Activation>,
     ) {
         let (at, moments) = (first * PANEL, [&mean[first..], &scale[first..]]);
-        call.norm_back(self.norm_parts(k), &x[at..], moments, &mut d[at..], self.norm(k).split(gradient), end);
+        matrices.norm_back(self.norm_params(k), &x[at..], moments, &mut d[at..], self.norm(k).split(gradient), slope);
     }
 
-    /// Adds a layer's gradient for the `width` panels of `d` and replaces its inputs by the gradient with respect to them.
-    #[allow(clippy::too_many_arguments)] // the operands of one layer
+    /// Adds a layer's gradient for `d` and replaces its inputs by the gradient with respect to them.
     fn backward_dense(
         &self,
-        call: &Call<E>,
+        matrices: &Matrices<E>,
         piece: &Piece,
         transposed: &[E],
         x: &mut [E],
-        d: &[E],
-        width: usize,
+        d: View<E>,
         gradient: &mut [E],
     ) {
         let [g, g_bias] = piece.split(gradient);
-        call.outer(x, piece.inputs, d, width, g);
-        call.column_sums(d, width, g_bias);
-        call.product(d, width * PANEL, transposed, Start::Zero, x, panels(piece.inputs), Epilogue::None);
+        matrices.outer(View(x, piece.inputs), d, g);
+        matrices.column_sums(d, g_bias);
+        matrices.product(d, transposed, Start::Zero, ViewMut(x, padded(piece.inputs)), End::Store);
     }
 }
 

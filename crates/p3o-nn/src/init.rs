@@ -1,7 +1,8 @@
 //! First parameters.
 
+use crate::activation::Activation;
 use crate::gru::Gru;
-use crate::mlp::{Activation, Mlp};
+use crate::mlp::Mlp;
 use crate::real::Real;
 use rand::{Rng, RngExt};
 use rand_distr::StandardNormal;

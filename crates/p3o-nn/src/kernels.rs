@@ -7,7 +7,7 @@
 //!
 //! Safety: every `unsafe fn` here has the contract of [`Kernels`], and each `unsafe` block relies on it. The loops stay
 //! inside the rows, columns and panels that their arguments describe, and the instructions of `S` are those for which
-//! `table!` compiles them.
+//! `table!` compiles them. Pointers that step through a matrix may leave it after the last step, hence `wrapping_add`.
 
 use crate::cell::{Cell, CellBack, Norm, NormBack};
 use crate::real::Real;
@@ -19,6 +19,11 @@ pub(crate) const PANEL: usize = 32;
 /// Panels that `columns` columns fill.
 pub(crate) const fn panels(columns: usize) -> usize {
     columns.div_ceil(PANEL)
+}
+
+/// `columns` with the padding of the last panel.
+pub(crate) const fn padded(columns: usize) -> usize {
+    panels(columns) * PANEL
 }
 
 /// What happens to a product on its way to memory.
@@ -165,7 +170,7 @@ unsafe fn product_tile<S: Simd, const MR: usize, const NV: usize>(
                 for (v, wv) in wv.iter_mut().enumerate() {
                     *wv = S::load(w.add(v * LANES));
                 }
-                w = w.add(PANEL);
+                w = w.wrapping_add(PANEL);
                 for (r, acc) in acc.iter_mut().enumerate() {
                     let xv = S::splat(*x.add(r * PANEL + k));
                     for (acc, wv) in acc.iter_mut().zip(wv) {
@@ -174,7 +179,7 @@ unsafe fn product_tile<S: Simd, const MR: usize, const NV: usize>(
                 }
             }
             left -= k_count;
-            x = x.add(a.x_stride);
+            x = x.wrapping_add(a.x_stride);
         }
         for (r, acc) in acc.iter().enumerate() {
             for (v, acc) in acc.iter().enumerate() {
@@ -280,8 +285,8 @@ unsafe fn outer_tile<S: Simd, const MR: usize, const NV: usize>(
                     *acc = S::fma(xv, dv, *acc);
                 }
             }
-            x = x.add(PANEL);
-            d = d.add(PANEL);
+            x = x.wrapping_add(PANEL);
+            d = d.wrapping_add(PANEL);
         }
         for (i, acc) in acc.iter().enumerate() {
             for (v, acc) in acc.iter().enumerate() {

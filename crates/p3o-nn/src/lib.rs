@@ -4,6 +4,7 @@
 //! AVX2 or any processor, chosen at run time. The results are the same bits for any number of threads and any of these
 //! instruction sets. This crate knows no reward and no environment, and is the only one with `unsafe`.
 
+mod activation;
 mod adam;
 mod buffer;
 mod cell;
@@ -11,6 +12,7 @@ mod group;
 mod gru;
 mod init;
 mod kernels;
+mod matrix;
 mod mlp;
 mod network;
 mod real;
@@ -21,12 +23,13 @@ mod tiles;
 pub mod categorical;
 pub mod gaussian;
 
+pub use activation::Activation;
 pub use adam::Adam;
 pub use buffer::Buffer;
 pub use gru::{Gru, GruMemory, GruWorkspace};
 pub use init::Init;
 pub use kernels::peak_gflops;
-pub use mlp::{Activation, Mlp, PassMemory, Workspace};
+pub use mlp::{Mlp, PassMemory, Workspace};
 pub use network::{Batch, Network, NetworkMemory, NetworkWork, Source};
 pub use real::Real;
 pub use sequences::Sequences;

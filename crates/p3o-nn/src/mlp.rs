@@ -1,45 +1,15 @@
 //! Multi-layer perceptrons of any depth and width: forward, backward, and forward-mode.
 
+use crate::activation::Activation;
 use crate::adam::Adam;
 use crate::buffer::Buffer;
-use crate::kernels::{Dots, Epilogue, Kernels, Outer, PANEL, Product, panels};
+use crate::kernels::{Kernels, PANEL, padded, panels};
+use crate::matrix::{self, End, Matrices, Start, View, ViewMut, get_row, put_row};
 use crate::real::Real;
 use crate::simd::Isa;
-use crate::tiles::{TILE_ROWS, Tiles};
+use crate::tiles::{TILE_ROWS, TILE_STRIDE, Tiles};
 use rayon::prelude::*;
 use std::sync::Mutex;
-
-/// Elements from one panel of a tile to the next.
-const STRIDE: usize = TILE_ROWS * PANEL;
-
-/// The function between layers; the last layer is always linear.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Activation {
-    /// Hyperbolic tangent.
-    Tanh,
-    /// max(0, x)
-    Relu,
-    /// x
-    Identity,
-}
-
-impl Activation {
-    pub(crate) fn forward(self) -> Epilogue {
-        match self {
-            Activation::Tanh => Epilogue::Tanh,
-            Activation::Relu => Epilogue::Relu,
-            Activation::Identity => Epilogue::None,
-        }
-    }
-
-    pub(crate) fn slope(self) -> Epilogue {
-        match self {
-            Activation::Tanh => Epilogue::TanhSlope,
-            Activation::Relu => Epilogue::ReluSlope,
-            Activation::Identity => Epilogue::None,
-        }
-    }
-}
 
 /// Where a layer's numbers stand in the flat parameter vector.
 #[derive(Clone, Copy, Debug)]
@@ -56,11 +26,11 @@ struct Layer {
 impl Layer {
     fn weight_len(&self) -> usize {
         let (outer, inner) = if self.head { (self.inputs, self.outputs) } else { (self.outputs, self.inputs) };
-        panels(outer) * inner * PANEL
+        padded(outer) * inner
     }
 
     fn bias_len(&self) -> usize {
-        panels(self.outputs) * PANEL
+        padded(self.outputs)
     }
 
     /// Position of the weight from input `i` to output `o`.
@@ -135,9 +105,7 @@ pub(crate) fn sum_tree<E: Real, A: Send>(
         || sum_tree(kernels, first, left, left_sums, run),
         || sum_tree(kernels, first + half, right, right_sums, run),
     );
-    let (total, other) = (&mut left[0], &right[0]);
-    // SAFETY: both buffers have the parameters' length, a multiple of 32.
-    unsafe { (kernels.add)(total.as_mut_ptr(), other.as_ptr(), other.len()) };
+    matrix::add(kernels, &mut left[0], &right[0]);
 }
 
 /// Packs weights `[panel of outputs][input][32]` as `[panel of inputs][output][32]`.
@@ -171,11 +139,8 @@ impl<E: Real> Mlp<E> {
             len = layer.bias + layer.bias_len();
             layers.push(layer);
         }
-        let transposed = layers[..layers.len() - 1]
-            .iter()
-            .skip(1)
-            .map(|l| Buffer::zeros(panels(l.inputs) * l.outputs * PANEL))
-            .collect();
+        let transposed =
+            layers[..layers.len() - 1].iter().skip(1).map(|l| Buffer::zeros(padded(l.inputs) * l.outputs)).collect();
         Mlp {
             sizes: sizes.to_vec(),
             activation,
@@ -258,7 +223,7 @@ impl<E: Real> Mlp<E> {
 
     /// Memory for tiles through this network.
     pub fn workspace(&self) -> Workspace<E> {
-        let tile = |n: usize| Buffer::zeros(panels(n) * STRIDE);
+        let tile = |n: usize| Buffer::zeros(panels(n) * TILE_STRIDE);
         let hidden = &self.sizes[1..self.sizes.len() - 1];
         let widest = hidden.iter().copied().max().unwrap_or(0);
         Workspace {
@@ -287,10 +252,7 @@ impl<E: Real> Mlp<E> {
         assert!(count <= TILE_ROWS && rows.len() == count * self.inputs() && out.len() == count * self.outputs());
         let mut input = std::mem::replace(&mut work.input, Buffer::zeros(0));
         for (r, row) in rows.chunks_exact(self.inputs()).enumerate() {
-            for (p, part) in row.chunks(PANEL).enumerate() {
-                let at = p * STRIDE + r * PANEL;
-                input[at..at + part.len()].copy_from_slice(part);
-            }
+            put_row(&mut input, TILE_STRIDE, r, row);
         }
         self.forward_tile(work, &input, count);
         work.input = input;
@@ -396,9 +358,9 @@ impl<E: Real> Mlp<E> {
         assert_eq!((d_output.len(), d_input.len()), (x.rows() * self.outputs(), x.rows() * self.inputs()));
         let (work, gradient) = (&mut self.workspace(), &mut Buffer::<E>::zeros(self.params.len()));
         let first = &self.layers[0];
-        let mut weights = Buffer::zeros(panels(first.inputs) * first.outputs * PANEL);
+        let mut weights = Buffer::zeros(padded(first.inputs) * first.outputs);
         self.transpose(first, &mut weights);
-        let mut out = Buffer::zeros(panels(self.inputs()) * STRIDE);
+        let mut out = Buffer::zeros(panels(self.inputs()) * TILE_STRIDE);
         for t in 0..x.count() {
             let (tile, rows) = x.tile(t);
             let (n, from) = (rows * self.outputs(), t * TILE_ROWS * self.outputs());
@@ -406,12 +368,11 @@ impl<E: Real> Mlp<E> {
             work.d_output[..n].copy_from_slice(&d_output[from..from + n]);
             let last = self.backward_tile(work, tile, rows, gradient);
             let delta = if first.head { &work.d_output_packed } else { &work.delta[last] };
-            self.product(delta, first.outputs, &weights, &mut out, first.inputs, rows, Epilogue::None, None);
+            let (delta, to) = (View(delta, first.outputs), ViewMut(&mut out, first.inputs));
+            self.matrices(rows).product(delta, &weights, Start::Zero, to, End::Store);
             for r in 0..rows {
                 let row = &mut d_input[(t * TILE_ROWS + r) * self.inputs()..][..self.inputs()];
-                for (p, part) in row.chunks_mut(PANEL).enumerate() {
-                    part.copy_from_slice(&out[p * STRIDE + r * PANEL..][..part.len()]);
-                }
+                get_row(&out, TILE_STRIDE, r, row);
             }
         }
     }
@@ -441,173 +402,81 @@ impl<E: Real> Mlp<E> {
         transpose(weights, layer.inputs, layer.outputs, to);
     }
 
-    #[allow(clippy::too_many_arguments)] // the operands of one matrix product
-    fn product(
-        &self,
-        x: &[E],
-        inner: usize,
-        w: &[E],
-        y: &mut [E],
-        outer: usize,
-        rows: usize,
-        epilogue: Epilogue,
-        h: Option<&[E]>,
-    ) {
-        self.product_from(x, inner, w, None, false, y, outer, rows, epilogue, h);
+    fn matrices(&self, rows: usize) -> Matrices<E> {
+        Matrices::new(self.kernels, TILE_STRIDE, rows)
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn product_from(
-        &self,
-        x: &[E],
-        inner: usize,
-        w: &[E],
-        bias: Option<&[E]>,
-        accumulate: bool,
-        y: &mut [E],
-        outer: usize,
-        rows: usize,
-        epilogue: Epilogue,
-        h: Option<&[E]>,
-    ) {
-        let needed = |columns: usize| panels(columns) * STRIDE;
-        assert!(rows <= TILE_ROWS && x.len() >= needed(inner) && y.len() >= needed(outer));
-        assert!(w.len() >= panels(outer) * inner * PANEL);
-        assert!(bias.is_none_or(|b| b.len() >= panels(outer) * PANEL));
-        let slope = matches!(epilogue, Epilogue::TanhSlope | Epilogue::ReluSlope);
-        assert!(if slope { h.is_some_and(|h| h.len() >= needed(outer)) } else { h.is_none() });
-        let args = Product {
-            x: x.as_ptr(),
-            x_stride: STRIDE,
-            inner,
-            w: w.as_ptr(),
-            bias: bias.map_or(std::ptr::null(), <[E]>::as_ptr),
-            accumulate,
-            y: y.as_mut_ptr(),
-            y_stride: STRIDE,
-            outer,
-            rows,
-            h: h.map_or(std::ptr::null(), <[E]>::as_ptr),
-            epilogue,
-        };
-        // SAFETY: the lengths were just checked, and the table was chosen for this processor.
-        unsafe { (self.kernels.product)(&args) }
-    }
-
-    fn dots(&self, x: &[E], params: &[E], accumulate: bool, y: &mut [E], rows: usize) {
+    /// The head's outputs for parameters, or a direction in their space; `with_bias` starts afresh, without it adds.
+    fn head_outputs(&self, x: &[E], params: &[E], with_bias: bool, y: &mut [E], rows: usize) {
         let head = self.layers[self.layers.len() - 1];
-        let w = &params[head.weights..head.bias];
-        let bias = &params[head.bias..];
-        assert!(rows <= TILE_ROWS && x.len() >= panels(head.inputs) * STRIDE && y.len() >= rows * head.outputs);
-        assert!(w.len() == head.weight_len() && bias.len() >= head.outputs);
-        let args = Dots {
-            x: x.as_ptr(),
-            x_stride: STRIDE,
-            inner: head.inputs,
-            w: w.as_ptr(),
-            bias: if accumulate { std::ptr::null() } else { bias.as_ptr() },
-            outputs: head.outputs,
-            y: y.as_mut_ptr(),
-            rows,
-        };
-        // SAFETY: the lengths were just checked, and the table was chosen for this processor.
-        unsafe { (self.kernels.dots)(&args) }
-    }
-
-    /// gradient += x^T d and its bias, for a layer whose packed panels run over the columns of `d`.
-    fn outer(&self, x: &[E], x_columns: usize, d: &[E], d_columns: usize, rows: usize, g: &mut [E]) {
-        let needed = |columns: usize| panels(columns) * STRIDE;
-        assert!(rows <= TILE_ROWS && x.len() >= needed(x_columns) && d.len() >= needed(d_columns));
-        assert!(g.len() >= panels(d_columns) * x_columns * PANEL);
-        let args = Outer {
-            x: x.as_ptr(),
-            x_stride: STRIDE,
-            x_columns,
-            d: d.as_ptr(),
-            d_stride: STRIDE,
-            d_columns,
-            rows,
-            g: g.as_mut_ptr(),
-        };
-        // SAFETY: the lengths were just checked, and the table was chosen for this processor.
-        unsafe { (self.kernels.outer)(&args) }
-    }
-
-    fn column_sums(&self, d: &[E], columns: usize, rows: usize, g: &mut [E]) {
-        assert!(rows <= TILE_ROWS && d.len() >= panels(columns) * STRIDE && g.len() >= panels(columns) * PANEL);
-        // SAFETY: the lengths were just checked, and the table was chosen for this processor.
-        unsafe { (self.kernels.column_sums)(d.as_ptr(), STRIDE, columns, rows, g.as_mut_ptr()) }
+        let (w, bias) = (&params[head.weights..head.bias], with_bias.then_some(&params[head.bias..]));
+        self.matrices(rows).dots(View(x, head.inputs), w, bias, head.outputs, y);
     }
 
     /// Fills `work.hidden` and `work.output`.
     fn forward_tile(&self, work: &mut Workspace<E>, tile: &[E], rows: usize) {
         let Workspace { hidden, output, .. } = work;
-        let head = self.layers.len() - 1;
+        let (head, matrices) = (self.layers.len() - 1, self.matrices(rows));
         for (l, layer) in self.layers[..head].iter().enumerate() {
             let (before, own) = hidden.split_at_mut(l);
-            let x = before.last().map_or(tile, |h| h);
-            let (w, b) = (&self.params[layer.weights..layer.bias], &self.params[layer.bias..]);
-            let epilogue = self.activation.forward();
-            self.product_from(x, layer.inputs, w, Some(b), false, &mut own[0], layer.outputs, rows, epilogue, None);
+            let x = View(before.last().map_or(tile, |h| h), layer.inputs);
+            let (w, bias) = (&self.params[layer.weights..layer.bias], Start::Bias(&self.params[layer.bias..]));
+            matrices.product(x, w, bias, ViewMut(&mut own[0], layer.outputs), End::Activate(self.activation));
         }
-        self.dots(hidden.last().map_or(tile, |h| h), &self.params, false, output, rows);
+        self.head_outputs(hidden.last().map_or(tile, |h| h), &self.params, true, output, rows);
     }
 
     /// Fills `work.output_tangent`, the outputs' derivative along `direction`; `work.hidden` is that of the forward pass.
     fn tangent_tile(&self, work: &mut Workspace<E>, tile: &[E], rows: usize, direction: &[E]) {
         let Workspace { hidden, tangent, output_tangent, .. } = work;
-        let head = self.layers.len() - 1;
+        let (head, matrices) = (self.layers.len() - 1, self.matrices(rows));
         for (l, layer) in self.layers[..head].iter().enumerate() {
             let (before, own) = tangent.split_at_mut(l);
-            let h = (self.activation != Activation::Identity).then_some(&hidden[l][..]);
-            let x = if l == 0 { tile } else { &hidden[l - 1] };
-            let (dw, db) = (&direction[layer.weights..layer.bias], Some(&direction[layer.bias..]));
-            let (n, m, y, slope) = (layer.inputs, layer.outputs, &mut own[0], self.activation.slope());
+            let (y, slope) = (&mut own[0], End::TimesSlope(self.activation, &hidden[l]));
+            let x = View(if l == 0 { tile } else { &hidden[l - 1] }, layer.inputs);
+            let (dw, db) = (&direction[layer.weights..layer.bias], Start::Bias(&direction[layer.bias..]));
             match before.last() {
-                None => self.product_from(x, n, dw, db, false, y, m, rows, slope, h),
+                None => matrices.product(x, dw, db, ViewMut(y, layer.outputs), slope),
                 Some(dx) => {
-                    self.product_from(x, n, dw, db, false, y, m, rows, Epilogue::None, None);
-                    let w = &self.params[layer.weights..layer.bias];
-                    self.product_from(dx, n, w, None, true, y, m, rows, slope, h);
+                    matrices.product(x, dw, db, ViewMut(y, layer.outputs), End::Store);
+                    let (dx, w) = (View(dx, layer.inputs), &self.params[layer.weights..layer.bias]);
+                    matrices.product(dx, w, Start::Accumulate, ViewMut(y, layer.outputs), slope);
                 }
             }
         }
-        self.dots(hidden.last().map_or(tile, |h| h), direction, false, output_tangent, rows);
+        self.head_outputs(hidden.last().map_or(tile, |h| h), direction, true, output_tangent, rows);
         if let Some(dx) = tangent.last() {
-            self.dots(dx, &self.params, true, output_tangent, rows);
+            self.head_outputs(dx, &self.params, false, output_tangent, rows);
         }
     }
 
     /// Adds the tile's gradient for `work.d_output`; returns which delta buffer holds the first layer's.
     fn backward_tile(&self, work: &mut Workspace<E>, tile: &[E], rows: usize, gradient: &mut [E]) -> usize {
         let Workspace { hidden, delta, d_output, d_output_packed, .. } = work;
-        let head = self.layers[self.layers.len() - 1];
+        let (head, matrices) = (self.layers[self.layers.len() - 1], self.matrices(rows));
         for (r, row) in d_output.chunks_exact(head.outputs).take(rows).enumerate() {
-            for (p, part) in row.chunks(PANEL).enumerate() {
-                let at = p * STRIDE + r * PANEL;
-                d_output_packed[at..at + part.len()].copy_from_slice(part);
-            }
+            put_row(d_output_packed, TILE_STRIDE, r, row);
         }
-        let x = hidden.last().map_or(tile, |h| h);
-        self.outer(d_output_packed, head.outputs, x, head.inputs, rows, &mut gradient[head.weights..head.bias]);
-        self.column_sums(d_output_packed, head.outputs, rows, &mut gradient[head.bias..]);
+        let x = View(hidden.last().map_or(tile, |h| h), head.inputs);
+        let d_head = View(d_output_packed, head.outputs);
+        matrices.outer(d_head, x, &mut gradient[head.weights..head.bias]);
+        matrices.column_sums(d_head, &mut gradient[head.bias..]);
         let mut current = 0;
-        let slope = self.activation.slope();
-        let identity = self.activation == Activation::Identity;
         for l in (0..self.layers.len() - 1).rev() {
             let (layer, above) = (self.layers[l], self.layers[l + 1]);
             let (one, two) = delta.split_at_mut(1);
             let (from, to) = if current == 0 { (&two[0], &mut one[0]) } else { (&one[0], &mut two[0]) };
-            let (d, w): (&[E], &[E]) = if above.head {
-                (d_output_packed, &self.params[above.weights..above.bias])
+            let (d, w): (View<E>, &[E]) = if above.head {
+                (d_head, &self.params[above.weights..above.bias])
             } else {
-                (from, &self.transposed[l])
+                (View(from, above.outputs), &self.transposed[l])
             };
-            let h = (!identity).then_some(&hidden[l][..]);
-            self.product(d, above.outputs, w, to, layer.outputs, rows, slope, h);
-            let x = if l == 0 { tile } else { &hidden[l - 1] };
-            self.outer(x, layer.inputs, to, layer.outputs, rows, &mut gradient[layer.weights..layer.bias]);
-            self.column_sums(to, layer.outputs, rows, &mut gradient[layer.bias..]);
+            let slope = End::TimesSlope(self.activation, &hidden[l]);
+            matrices.product(d, w, Start::Zero, ViewMut(to, layer.outputs), slope);
+            let x = View(if l == 0 { tile } else { &hidden[l - 1] }, layer.inputs);
+            let d = View(to, layer.outputs);
+            matrices.outer(x, d, &mut gradient[layer.weights..layer.bias]);
+            matrices.column_sums(d, &mut gradient[layer.bias..]);
             current = 1 - current;
         }
         1 - current

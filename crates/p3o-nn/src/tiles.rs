@@ -1,12 +1,16 @@
 //! A batch of rows cut into tiles, packed the way the kernels read it.
 
 use crate::buffer::Buffer;
-use crate::kernels::{PANEL, panels};
+use crate::kernels::{PANEL, padded};
+use crate::matrix::put_row;
 use crate::real::Real;
 
 /// Rows of a tile: small enough that a tile's activations stay in the second-level cache through all layers, and a
 /// multiple of every register tile's height.
 pub const TILE_ROWS: usize = 120;
+
+/// Elements from one panel of a tile to the next.
+pub(crate) const TILE_STRIDE: usize = TILE_ROWS * PANEL;
 
 /// The parts into which a batch's gradient is summed, whatever the number of threads.
 pub(crate) const MAX_CHUNKS: usize = 16;
@@ -49,15 +53,12 @@ impl<E: Real> Tiles<E> {
     }
 
     fn put(&mut self, row: usize, values: &[E]) {
-        let tile = row / TILE_ROWS * self.tile_len();
-        for (p, part) in values.chunks(PANEL).enumerate() {
-            let at = tile + (p * TILE_ROWS + row % TILE_ROWS) * PANEL;
-            self.data[at..at + part.len()].copy_from_slice(part);
-        }
+        let from = row / TILE_ROWS * self.tile_len();
+        put_row(&mut self.data[from..], TILE_STRIDE, row % TILE_ROWS, values);
     }
 
     fn tile_len(&self) -> usize {
-        panels(self.columns) * TILE_ROWS * PANEL
+        padded(self.columns) * TILE_ROWS
     }
 
     /// Rows in the batch.
