@@ -119,8 +119,10 @@ pub struct Kernels<E> {
     pub(crate) adam: unsafe fn(&AdamStep<E>),
     /// y += x over n elements, n a multiple of 16.
     pub(crate) add: unsafe fn(*mut E, *const E, usize),
-    /// `n` rounds of 16 independent fused multiply-adds on whole vectors: the processor's peak.
+    /// So many rounds of independent fused multiply-adds on vectors that stay in registers: the processor's peak.
     pub(crate) burn: unsafe fn(usize) -> E,
+    /// Floating-point operations of a round of `burn`.
+    pub(crate) burn_flops: usize,
 }
 
 #[inline(always)]
@@ -403,23 +405,33 @@ unsafe fn add<S: Simd>(y: *mut S::E, x: *const S::E, n: usize) {
     }
 }
 
+/// CHAINS vectors, each a chain of fused multiply-adds that waits for nothing but itself. There must be enough of them to
+/// cover the instruction's latency on all its ports, and few enough to stay in registers with the two constants.
 #[inline(always)]
-unsafe fn burn<S: Simd>(rounds: usize) -> S::E {
+unsafe fn burn<S: Simd, const CHAINS: usize>(rounds: usize) -> S::E {
     unsafe {
-        let one = std::hint::black_box(S::E::ONE);
-        let mut acc = [S::splat(one); 16];
-        let (a, b) = (S::splat(S::E::of(0.999) * one), S::splat(S::E::of(0.5) * one));
+        // All different and unknown to the compiler: it could compute equal chains once.
+        let starts: [[S::E; LANES]; CHAINS] =
+            std::array::from_fn(|i| std::array::from_fn(|lane| S::E::of((i * LANES + lane) as f64)));
+        let starts = std::hint::black_box(starts);
+        let mut chains: [S::V; CHAINS] = std::array::from_fn(|i| S::load(starts[i].as_ptr()));
+        let [a, b] = std::hint::black_box([0.999, 0.5]).map(|x| S::splat(S::E::of(x)));
         for _ in 0..rounds {
-            for acc in &mut acc {
-                *acc = S::fma(*acc, a, b);
+            for chain in &mut chains {
+                *chain = S::fma(*chain, a, b);
             }
         }
-        acc.into_iter().map(|v| S::sum(v)).sum()
+        // One sum over lanes: AVX-512F alone sums them in the lower half of the registers, where the chains would not fit.
+        let mut total = chains[0];
+        for chain in &chains[1..] {
+            total = S::add(total, *chain);
+        }
+        S::sum(total)
     }
 }
 
 macro_rules! table {
-    ($name:ident, $simd:ty, $e:ty, $mr:literal, $nv:literal, $gr:literal $(, $feature:literal)?) => {
+    ($name:ident, $simd:ty, $e:ty, $mr:literal, $nv:literal, $gr:literal, $chains:literal $(, $feature:literal)?) => {
         mod $name {
             use super::*;
             $(#[target_feature(enable = $feature)])?
@@ -464,20 +476,34 @@ macro_rules! table {
             }
             $(#[target_feature(enable = $feature)])?
             unsafe fn burn(rounds: usize) -> $e {
-                unsafe { super::burn::<$simd>(rounds) }
+                unsafe { super::burn::<$simd, $chains>(rounds) }
             }
-            pub(super) static TABLE: Kernels<$e> =
-                Kernels { product, outer, column_sums, dots, norm, norm_back, cell, cell_back, adam, add, burn };
+            pub(super) static TABLE: Kernels<$e> = Kernels {
+                product,
+                outer,
+                column_sums,
+                dots,
+                norm,
+                norm_back,
+                cell,
+                cell_back,
+                adam,
+                add,
+                burn,
+                burn_flops: 2 * LANES * $chains,
+            };
         }
     };
 }
 
+// Name, vectors, numbers; rows and vectors of a product's register tile, columns of an outer product's; chains of `burn`:
+// 20 of 32 zmm registers, 12 of 16 ymm, and for plain arrays 24 of the 32 that a processor with 128-bit vectors has.
 #[cfg(target_arch = "x86_64")]
-table!(avx512, crate::simd::Avx512, f32, 12, 2, 8, "avx512f,avx2,fma");
+table!(avx512, crate::simd::Avx512, f32, 12, 2, 8, 20, "avx512f,avx2,fma");
 #[cfg(target_arch = "x86_64")]
-table!(avx2, crate::simd::Avx2, f32, 6, 1, 4, "avx2,fma");
-table!(plain32, Plain<f32>, f32, 4, 1, 4);
-table!(plain64, Plain<f64>, f64, 4, 1, 4);
+table!(avx2, crate::simd::Avx2, f32, 6, 1, 4, 6, "avx2,fma");
+table!(plain32, Plain<f32>, f32, 4, 1, 4, 6);
+table!(plain64, Plain<f64>, f64, 4, 1, 4, 3);
 
 pub(crate) fn for_f32(isa: Isa) -> &'static Kernels<f32> {
     assert!(Isa::available().contains(&isa), "this processor has no {isa:?}");
@@ -492,24 +518,4 @@ pub(crate) fn for_f32(isa: Isa) -> &'static Kernels<f32> {
 
 pub(crate) fn for_f64() -> &'static Kernels<f64> {
     &plain64::TABLE
-}
-
-/// Billions of floating-point operations per second that one thread reaches in registers alone, measured for about
-/// `seconds`: the yardstick for everything else.
-pub fn peak_gflops(isa: Isa, seconds: f64) -> f64 {
-    let kernels = for_f32(isa);
-    let mut rounds = 1 << 14;
-    let mut best = 0.0f64;
-    let start = std::time::Instant::now();
-    while start.elapsed().as_secs_f64() < seconds {
-        let round = std::time::Instant::now();
-        // SAFETY: for_f32 has checked that the processor has these instructions.
-        std::hint::black_box(unsafe { (kernels.burn)(std::hint::black_box(rounds)) });
-        let took = round.elapsed().as_secs_f64();
-        best = best.max(rounds as f64 * 16.0 * LANES as f64 * 2.0 / took / 1e9);
-        if took < 0.01 {
-            rounds *= 2;
-        }
-    }
-    best
 }

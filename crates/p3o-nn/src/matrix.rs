@@ -74,6 +74,13 @@ pub(crate) fn adam<E: Real>(
     unsafe { (kernels.adam)(&args) }
 }
 
+/// Keeps the processor busy with fused multiply-adds on registers; returns how many operations they were.
+pub(crate) fn burn<E: Real>(kernels: &Kernels<E>, rounds: usize) -> f64 {
+    // SAFETY: lengths: it has no pointers. Instructions: see the module.
+    std::hint::black_box(unsafe { (kernels.burn)(rounds) });
+    rounds as f64 * kernels.burn_flops as f64
+}
+
 /// A matrix to read: its elements and how many columns count.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a, E>(pub &'a [E], pub usize);
