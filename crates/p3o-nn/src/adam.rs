@@ -5,7 +5,19 @@ use crate::kernels::Kernels;
 use crate::matrix::{self, AdamRates};
 use crate::real::Real;
 
-/// Adam with the usual decay rates.
+/// Decay rate of the first moment.
+pub const BETA1: f64 = 0.9;
+/// Decay rate of the second moment.
+pub const BETA2: f64 = 0.999;
+/// Added to the root of the second moment, unless an optimiser says otherwise.
+pub const EPSILON: f64 = 1e-8;
+
+/// 1 - beta^steps: what a moment that started at zero is divided by after `steps` steps, to make up for its start.
+pub fn bias_correction(beta: f64, steps: u64) -> f64 {
+    1.0 - libm::pow(beta, steps as f64)
+}
+
+/// Adam with the usual decay rates, [`BETA1`] and [`BETA2`].
 #[derive(Clone)]
 pub struct Adam<E: Real> {
     /// Step size.
@@ -17,16 +29,13 @@ pub struct Adam<E: Real> {
     steps: u64,
 }
 
-const BETA1: f64 = 0.9;
-const BETA2: f64 = 0.999;
-
 impl<E: Real> Adam<E> {
-    /// For `len` parameters, with no history.
+    /// For `len` parameters, with both moments zero.
     pub fn new(len: usize, learning_rate: f64) -> Self {
-        Adam { learning_rate, epsilon: 1e-8, m: Buffer::zeros(len), v: Buffer::zeros(len), steps: 0 }
+        Adam { learning_rate, epsilon: EPSILON, m: Buffer::zeros(len), v: Buffer::zeros(len), steps: 0 }
     }
 
-    /// First moments, second moments, steps taken: all there is to save.
+    /// First moments, second moments, steps taken: the whole state to save.
     pub fn state(&self) -> (&[E], &[E], u64) {
         (&self.m, &self.v, self.steps)
     }
@@ -44,7 +53,7 @@ impl<E: Real> Adam<E> {
         matrix::adam(kernels, rates, params, grads, [&mut self.m, &mut self.v]);
     }
 
-    /// The same step, to the bit, on a few loose parameters, such as the log deviations of a policy.
+    /// The same step, to the bit, on a few loose parameters, such as the log standard deviations of a policy.
     pub fn step_few(&mut self, params: &mut [E], grads: &[E]) {
         assert!(params.len() == grads.len() && self.m.len() == params.len());
         let (step, root) = self.advance();
@@ -60,7 +69,7 @@ impl<E: Real> Adam<E> {
     /// Counts a step; returns lr / (1 - beta1^t) and 1 / sqrt(1 - beta2^t).
     fn advance(&mut self) -> (E, E) {
         self.steps += 1;
-        let correct = |beta: f64| 1.0 - libm::pow(beta, self.steps as f64);
-        (E::of(self.learning_rate / correct(BETA1)), E::of(1.0 / correct(BETA2).sqrt()))
+        let [first, second] = [BETA1, BETA2].map(|beta| bias_correction(beta, self.steps));
+        (E::of(self.learning_rate / first), E::of(1.0 / second.sqrt()))
     }
 }

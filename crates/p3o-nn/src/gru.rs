@@ -14,8 +14,9 @@ use crate::buffer::Buffer;
 use crate::group::Group;
 use crate::kernels::{Kernels, PANEL, padded, panels};
 use crate::matrix::{End, Matrices, NormParams, Start, View, ViewMut};
-use crate::mlp::{PassMemory, sum_tree, transpose, with_own};
+use crate::mlp::{PassMemory, transpose, with_own};
 use crate::real::Real;
+use crate::reduce;
 use crate::sequences::Sequences;
 use crate::simd::Isa;
 use crate::tiles::TILE_ROWS;
@@ -403,7 +404,7 @@ impl<E: Real> Gru<E> {
                 }
             });
         };
-        sum_tree(self.kernels, 0, &mut gradients[..chunks], sums, &run);
+        reduce::sum_parts(self.kernels, &mut gradients[..chunks], sums, &run);
     }
 
     /// Applies an optimiser's step for `gradient`.

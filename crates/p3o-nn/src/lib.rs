@@ -5,7 +5,6 @@
 //! instruction sets. This crate knows no reward and no environment, and is the only one with `unsafe`.
 
 mod activation;
-mod adam;
 mod buffer;
 mod cell;
 mod group;
@@ -17,10 +16,12 @@ mod mlp;
 mod network;
 mod peak;
 mod real;
+mod reduce;
 mod sequences;
 mod simd;
 mod tiles;
 
+pub mod adam;
 pub mod categorical;
 pub mod gaussian;
 
@@ -33,6 +34,7 @@ pub use mlp::{Mlp, PassMemory, Workspace};
 pub use network::{Batch, Network, NetworkMemory, NetworkWork, Source};
 pub use peak::peak_gflops;
 pub use real::Real;
+pub use reduce::MAX_PARTS;
 pub use sequences::Sequences;
 pub use simd::Isa;
 pub use tiles::{TILE_ROWS, Tiles};

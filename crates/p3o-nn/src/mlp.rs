@@ -4,8 +4,9 @@ use crate::activation::Activation;
 use crate::adam::Adam;
 use crate::buffer::Buffer;
 use crate::kernels::{Kernels, PANEL, padded, panels};
-use crate::matrix::{self, End, Matrices, Start, View, ViewMut, get_row, put_row};
+use crate::matrix::{End, Matrices, Start, View, ViewMut, get_row, put_row};
 use crate::real::Real;
+use crate::reduce;
 use crate::simd::Isa;
 use crate::tiles::{TILE_ROWS, TILE_STRIDE, Tiles};
 use rayon::prelude::*;
@@ -83,29 +84,6 @@ impl<E: Real, W> PassMemory<E, W> {
 pub(crate) fn with_own<W, R>(works: &[Mutex<W>], f: impl FnOnce(&mut W) -> R) -> R {
     let own = rayon::current_thread_index().unwrap_or(0);
     f(&mut works[own].lock().expect("a panic elsewhere has ended the pass already"))
-}
-
-/// Runs parts `first..` and leaves the sum of their gradients in the first: halves side by side, then the second added
-/// to the first. The tree is fixed by the number of parts, so the sum has the same bits on any number of threads.
-pub(crate) fn sum_tree<E: Real, A: Send>(
-    kernels: &Kernels<E>,
-    first: usize,
-    gradients: &mut [Buffer<E>],
-    sums: &mut [A],
-    run: &(impl Fn(usize, &mut Buffer<E>, &mut A) + Sync),
-) {
-    if let [gradient] = gradients {
-        run(first, gradient, &mut sums[0]);
-        return;
-    }
-    let half = gradients.len() / 2;
-    let (left, right) = gradients.split_at_mut(half);
-    let (left_sums, right_sums) = sums.split_at_mut(half);
-    rayon::join(
-        || sum_tree(kernels, first, left, left_sums, run),
-        || sum_tree(kernels, first + half, right, right_sums, run),
-    );
-    matrix::add(kernels, &mut left[0], &right[0]);
 }
 
 /// Packs weights `[panel of outputs][input][32]` as `[panel of inputs][output][32]`.
@@ -350,7 +328,7 @@ impl<E: Real> Mlp<E> {
                 }
             });
         };
-        sum_tree(self.kernels, 0, &mut gradients[..chunks], sums, &run);
+        reduce::sum_parts(self.kernels, &mut gradients[..chunks], sums, &run);
     }
 
     /// The gradient with respect to the inputs, row-major, for given d loss / d output.

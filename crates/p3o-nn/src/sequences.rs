@@ -4,7 +4,7 @@ use crate::buffer::Buffer;
 use crate::group::Group;
 use crate::kernels::{PANEL, panels};
 use crate::real::Real;
-use crate::tiles::MAX_CHUNKS;
+use crate::reduce;
 
 /// Sequences of a group: one register tile's height, so that all steps of a group fit the second-level cache together.
 const GROUP: usize = 12;
@@ -140,12 +140,11 @@ impl<E: Real> Sequences<E> {
 
     /// Parts whose sums are formed apart and added in order.
     pub fn chunks(&self) -> usize {
-        self.groups().min(MAX_CHUNKS)
+        reduce::parts(self.groups())
     }
 
     /// The groups of one part.
     pub(crate) fn chunk(&self, c: usize) -> std::ops::Range<usize> {
-        let (groups, chunks) = (self.groups(), self.chunks());
-        c * groups / chunks..(c + 1) * groups / chunks
+        reduce::part(self.groups(), c)
     }
 }

@@ -4,6 +4,7 @@ use crate::buffer::Buffer;
 use crate::kernels::{PANEL, padded};
 use crate::matrix::put_row;
 use crate::real::Real;
+use crate::reduce;
 
 /// Rows of a tile: small enough that a tile's activations stay in the second-level cache through all layers, and a
 /// multiple of every register tile's height.
@@ -11,9 +12,6 @@ pub const TILE_ROWS: usize = 120;
 
 /// Elements from one panel of a tile to the next.
 pub(crate) const TILE_STRIDE: usize = TILE_ROWS * PANEL;
-
-/// The parts into which a batch's gradient is summed, whatever the number of threads.
-pub(crate) const MAX_CHUNKS: usize = 16;
 
 /// A batch of rows, panel-major within each tile.
 pub struct Tiles<E> {
@@ -84,12 +82,11 @@ impl<E: Real> Tiles<E> {
 
     /// Parts whose sums are formed apart and added in order.
     pub fn chunks(&self) -> usize {
-        self.count().min(MAX_CHUNKS)
+        reduce::parts(self.count())
     }
 
     /// The tiles of one part.
     pub(crate) fn chunk(&self, c: usize) -> std::ops::Range<usize> {
-        let (tiles, chunks) = (self.count(), self.chunks());
-        c * tiles / chunks..(c + 1) * tiles / chunks
+        reduce::part(self.count(), c)
     }
 }
