@@ -1,4 +1,4 @@
-//! The hot loops, once for every instruction set.
+//! The kernels: loops over matrices, compiled for every instruction set.
 //!
 //! Matrices of activations are *panel-major*: columns are cut into panels of 32, and a panel is `[row][32]`, so that the
 //! rows of a register tile lie a constant 128 bytes apart and the columns of a row are contiguous. Weights are packed
@@ -11,7 +11,7 @@
 
 use crate::cell::{Cell, CellBack, Norm, NormBack};
 use crate::real::Real;
-use crate::simd::{Isa, LANES, Plain, Simd};
+use crate::simd::{Isa, LANES, Scalar, Simd};
 
 /// Columns of a panel.
 pub(crate) const PANEL: usize = 32;
@@ -26,7 +26,7 @@ pub(crate) const fn padded(columns: usize) -> usize {
     panels(columns) * PANEL
 }
 
-/// What happens to a product on its way to memory.
+/// What happens to a product before it is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Epilogue {
     /// Stored as it is.
@@ -74,7 +74,8 @@ pub(crate) struct Outer<E> {
     pub g: *mut E,
 }
 
-/// y[row][o] = start + sum over i of x[row][i] w[o][i], for few outputs; the start is bias[o], or y itself for a null bias; `w` packed `[panel of i][o][32]`, `y` row-major.
+/// `y[row][o] = start + sum over i of x[row][i] w[o][i]`, for few outputs; the start is `bias[o]`, or `y` itself for a null
+/// bias; `w` packed `[panel of i][o][32]`, `y` row-major.
 pub(crate) struct Dots<E> {
     pub x: *const E,
     pub x_stride: usize,
@@ -102,14 +103,14 @@ pub(crate) struct AdamStep<E> {
     pub epsilon: E,
 }
 
-/// The loops compiled for one instruction set.
+/// The kernels compiled for one instruction set.
 ///
 /// Calling one is unsafe: the pointers must cover what the fields describe, whole panels of 32 columns wide (the padding
 /// is read and written), and the processor must have the instructions.
 pub struct Kernels<E> {
     pub(crate) product: unsafe fn(&Product<E>),
     pub(crate) outer: unsafe fn(&Outer<E>),
-    /// g[column] += sum over rows of d: (d, stride, columns, rows, g)
+    /// `g[column] += sum over rows of d`: (d, stride, columns, rows, g)
     pub(crate) column_sums: unsafe fn(*const E, usize, usize, usize, *mut E),
     pub(crate) dots: unsafe fn(&Dots<E>),
     pub(crate) norm: unsafe fn(&Norm<E>),
@@ -188,7 +189,7 @@ unsafe fn product_tile<S: Simd, const MR: usize, const NV: usize>(
                 S::store(a.y.add(at + r * PANEL + v * LANES), *acc);
             }
         }
-        // Not in the loop above: it would be too long to unroll, and the accumulators would leave their registers.
+        // Not in the loop above: it would be too long to unroll, and the accumulators would be spilled.
         if a.epilogue != Epilogue::None {
             for r in 0..MR {
                 for v in 0..NV {
@@ -241,7 +242,7 @@ unsafe fn product_for<S: Simd, const MR: usize, const NV: usize>(a: &Product<S::
     }
 }
 
-/// The epilogue is picked outside the loops so that each copy has only its own.
+/// The epilogue is chosen outside the loops, so that each copy of them has only its own.
 #[inline(always)]
 unsafe fn product<S: Simd, const MR: usize, const NV: usize>(a: &Product<S::E>) {
     macro_rules! with {
@@ -350,7 +351,7 @@ unsafe fn column_sums<S: Simd>(d: *const S::E, stride: usize, columns: usize, ro
                 high = S::add(high, S::load(d.add(r * PANEL + LANES)));
             }
             S::store(g, low);
-            // A panel half filled has whatever was there before in its other half: products do not write it.
+            // The second half of a half-filled panel may hold old values: products do not write it.
             if columns - panel * PANEL > LANES {
                 S::store(g.add(LANES), high);
             }
@@ -497,13 +498,13 @@ macro_rules! table {
 }
 
 // Name, vectors, numbers; rows and vectors of a product's register tile, columns of an outer product's; chains of `burn`:
-// 20 of 32 zmm registers, 12 of 16 ymm, and for plain arrays 24 of the 32 that a processor with 128-bit vectors has.
+// 20 of 32 zmm registers, 12 of 16 ymm, and for arrays 24 of the 32 that a processor with 128-bit vectors has.
 #[cfg(target_arch = "x86_64")]
 table!(avx512, crate::simd::Avx512, f32, 12, 2, 8, 20, "avx512f,avx2,fma");
 #[cfg(target_arch = "x86_64")]
 table!(avx2, crate::simd::Avx2, f32, 6, 1, 4, 6, "avx2,fma");
-table!(plain32, Plain<f32>, f32, 4, 1, 4, 6);
-table!(plain64, Plain<f64>, f64, 4, 1, 4, 3);
+table!(scalar32, Scalar<f32>, f32, 4, 1, 4, 6);
+table!(scalar64, Scalar<f64>, f64, 4, 1, 4, 3);
 
 pub(crate) fn for_f32(isa: Isa) -> &'static Kernels<f32> {
     assert!(Isa::available().contains(&isa), "this processor has no {isa:?}");
@@ -512,10 +513,10 @@ pub(crate) fn for_f32(isa: Isa) -> &'static Kernels<f32> {
         Isa::Avx512 => &avx512::TABLE,
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => &avx2::TABLE,
-        _ => &plain32::TABLE,
+        _ => &scalar32::TABLE,
     }
 }
 
 pub(crate) fn for_f64() -> &'static Kernels<f64> {
-    &plain64::TABLE
+    &scalar64::TABLE
 }

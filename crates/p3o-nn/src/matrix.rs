@@ -1,7 +1,8 @@
 //! Safe calls of the kernels: every other module computes through this one.
 //!
-//! A matrix is a slice in the panel-major layout of [`crate::kernels`]. Each function here checks once that its slices cover
-//! what the kernel reads and writes, and then calls it; borrows make sure that what is written overlaps nothing else.
+//! A matrix is a slice in the panel-major layout of [`crate::kernels`]. Each function here checks once that its slices
+//! cover what the kernel reads and writes, and then calls it; borrows make sure that what is written overlaps nothing
+//! else.
 //!
 //! All calls are safe for the same two reasons, which the comments at the `unsafe` blocks name in short:
 //!

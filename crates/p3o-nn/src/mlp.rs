@@ -1,4 +1,4 @@
-//! Multi-layer perceptrons of any depth and width: forward, backward, and forward-mode.
+//! Multi-layer perceptrons of any depth and width: forward, backward, and in forward mode.
 
 use crate::activation::Activation;
 use crate::adam::Adam;
@@ -9,10 +9,10 @@ use crate::real::Real;
 use crate::reduce;
 use crate::simd::Isa;
 use crate::tiles::{TILE_ROWS, TILE_STRIDE, Tiles};
+use crate::workspace::PassBuffers;
 use rayon::prelude::*;
-use std::sync::Mutex;
 
-/// Where a layer's numbers stand in the flat parameter vector.
+/// Where a layer's parameters are in the flat vector of all parameters.
 #[derive(Clone, Copy, Debug)]
 struct Layer {
     inputs: usize,
@@ -49,13 +49,13 @@ pub struct Mlp<E: Real> {
     activation: Activation,
     layers: Vec<Layer>,
     params: Buffer<E>,
-    /// Transposed weights of the hidden layers after the first, for the way back.
+    /// Transposed weights of the hidden layers after the first, for the backward pass.
     transposed: Vec<Buffer<E>>,
     kernels: &'static Kernels<E>,
 }
 
-/// Memory for taking one tile through a network and back.
-pub struct Workspace<E> {
+/// Scratch space of an [`Mlp`] for one tile, forward and backward.
+pub struct MlpStepWorkspace<E> {
     input: Buffer<E>,
     hidden: Vec<Buffer<E>>,
     tangent: Vec<Buffer<E>>,
@@ -66,25 +66,8 @@ pub struct Workspace<E> {
     d_output_packed: Buffer<E>,
 }
 
-/// Memory for passes over a batch: a workspace for each thread and a gradient for each part of the batch.
-pub struct PassMemory<E, W = Workspace<E>> {
-    /// Each is only ever locked by its own thread; a workspace of its own stays in that core's cache.
-    pub(crate) works: Vec<Mutex<W>>,
-    pub(crate) gradients: Vec<Buffer<E>>,
-}
-
-impl<E: Real, W> PassMemory<E, W> {
-    /// The gradient of the last pass, summed over the batch, in the order of the network's parameters.
-    pub fn gradient(&self) -> &[E] {
-        &self.gradients[0]
-    }
-}
-
-/// Runs `f` on the calling thread's workspace.
-pub(crate) fn with_own<W, R>(works: &[Mutex<W>], f: impl FnOnce(&mut W) -> R) -> R {
-    let own = rayon::current_thread_index().unwrap_or(0);
-    f(&mut works[own].lock().expect("a panic elsewhere has ended the pass already"))
-}
+/// Scratch space of an [`Mlp`] for passes over a batch.
+pub type MlpPassWorkspace<E> = PassBuffers<E, MlpStepWorkspace<E>>;
 
 /// Packs weights `[panel of outputs][input][32]` as `[panel of inputs][output][32]`.
 pub(crate) fn transpose<E: Real>(weights: &[E], inputs: usize, outputs: usize, to: &mut [E]) {
@@ -165,7 +148,7 @@ impl<E: Real> Mlp<E> {
         self.unpack(&self.params, l)
     }
 
-    /// Layers.
+    /// Number of layers.
     pub fn depth(&self) -> usize {
         self.layers.len()
     }
@@ -199,12 +182,12 @@ impl<E: Real> Mlp<E> {
         (forward, 2.0 * forward - first)
     }
 
-    /// Memory for tiles through this network.
-    pub fn workspace(&self) -> Workspace<E> {
+    /// Scratch space for [`Mlp::infer`].
+    pub fn step_workspace(&self) -> MlpStepWorkspace<E> {
         let tile = |n: usize| Buffer::zeros(panels(n) * TILE_STRIDE);
         let hidden = &self.sizes[1..self.sizes.len() - 1];
         let widest = hidden.iter().copied().max().unwrap_or(0);
-        Workspace {
+        MlpStepWorkspace {
             input: tile(self.inputs()),
             hidden: hidden.iter().map(|&n| tile(n)).collect(),
             tangent: Vec::new(),
@@ -216,16 +199,13 @@ impl<E: Real> Mlp<E> {
         }
     }
 
-    /// Memory for passes over batches of up to `chunks` parts (see [`Tiles::chunks`]).
-    pub fn pass_memory(&self, chunks: usize) -> PassMemory<E> {
-        PassMemory {
-            works: vec![Mutex::new(self.workspace())],
-            gradients: (0..chunks.max(1)).map(|_| Buffer::zeros(self.params.len())).collect(),
-        }
+    /// Scratch space for passes over batches of up to `parts` parts (see [`Tiles::parts`]).
+    pub fn pass_workspace(&self, parts: usize) -> MlpPassWorkspace<E> {
+        PassBuffers::new(self.step_workspace(), parts, self.params.len())
     }
 
     /// The outputs of up to [`TILE_ROWS`] rows, row-major in and out.
-    pub fn infer(&self, work: &mut Workspace<E>, rows: &[E], out: &mut [E]) {
+    pub fn infer(&self, work: &mut MlpStepWorkspace<E>, rows: &[E], out: &mut [E]) {
         let count = rows.len() / self.inputs();
         assert!(count <= TILE_ROWS && rows.len() == count * self.inputs() && out.len() == count * self.outputs());
         let mut input = std::mem::replace(&mut work.input, Buffer::zeros(0));
@@ -237,40 +217,33 @@ impl<E: Real> Mlp<E> {
         out.copy_from_slice(&work.output[..out.len()]);
     }
 
-    /// Makes sure that every thread of the current pool has a workspace.
-    fn prepare(&self, memory: &mut PassMemory<E>) {
-        while memory.works.len() < rayon::current_num_threads() {
-            memory.works.push(Mutex::new(self.workspace()));
-        }
-    }
-
     /// The outputs of a whole batch, row-major.
-    pub fn evaluate(&self, memory: &mut PassMemory<E>, x: &Tiles<E>, out: &mut [E]) {
+    pub fn evaluate(&self, workspace: &mut MlpPassWorkspace<E>, x: &Tiles<E>, out: &mut [E]) {
         assert_eq!((x.columns(), out.len()), (self.inputs(), x.rows() * self.outputs()));
-        self.prepare(memory);
-        let width = TILE_ROWS * self.outputs();
+        workspace.prepare(|| self.step_workspace(), |_| ());
+        let (per_thread, width) = (workspace.per_thread(), TILE_ROWS * self.outputs());
         out.par_chunks_mut(width).enumerate().with_max_len(4).for_each(|(t, out)| {
             let (tile, rows) = x.tile(t);
-            with_own(&memory.works, |work| {
+            per_thread.with_own(|work| {
                 self.forward_tile(work, tile, rows);
                 out.copy_from_slice(&work.output[..out.len()]);
             });
         });
     }
 
-    /// One pass over a batch: every tile forward, `loss` writes d loss / d output, and back to the weights.
+    /// One pass over a batch: every tile forward, then `loss` writes d loss / d output, then backward to the weights.
     ///
     /// `loss(sums, first_row, outputs, d_outputs)` sees whole tiles, row-major, in order within a part; `sums` has one
-    /// entry per part, in which `loss` may add up what it likes. The gradient is left in `memory`. The bits depend on the
-    /// batch alone, not on the number of threads.
+    /// entry per part, in which `loss` may add up whatever it needs. The gradient is left in `workspace`. The bits depend
+    /// on the batch alone, not on the number of threads.
     pub fn pass<A: Send>(
         &self,
-        memory: &mut PassMemory<E>,
+        workspace: &mut MlpPassWorkspace<E>,
         x: &Tiles<E>,
         sums: &mut [A],
         loss: impl Fn(&mut A, usize, &[E], &mut [E]) + Sync,
     ) {
-        self.pass_with(memory, x, sums, |work, tile, rows, first, sums| {
+        self.pass_with(workspace, x, sums, |work, tile, rows, first, sums| {
             self.forward_tile(work, tile, rows);
             let n = rows * self.outputs();
             loss(sums, first, &work.output[..n], &mut work.d_output[..n]);
@@ -282,59 +255,58 @@ impl<E: Real> Mlp<E> {
     /// product of a Gauss-Newton or Fisher matrix J^T M J with `direction`.
     pub fn tangent_pass<A: Send>(
         &self,
-        memory: &mut PassMemory<E>,
+        workspace: &mut MlpPassWorkspace<E>,
         x: &Tiles<E>,
         direction: &[E],
         sums: &mut [A],
         loss: impl Fn(&mut A, usize, &[E], &[E], &mut [E]) + Sync,
     ) {
         assert_eq!(direction.len(), self.params.len());
-        self.prepare(memory);
-        // For every thread at once: which of them will take part in the first passes is chance.
-        for work in &mut memory.works {
-            let work = work.get_mut().expect("a panic elsewhere has ended the pass already");
+        // For all threads at once: which of them take part in the first passes is not known.
+        let grow = |work: &mut MlpStepWorkspace<E>| {
             if work.tangent.is_empty() {
                 work.tangent = work.hidden.clone();
             }
-        }
-        self.pass_with(memory, x, sums, |work, tile, rows, first, sums| {
+        };
+        workspace.prepare(|| self.step_workspace(), grow);
+        self.pass_with(workspace, x, sums, |work, tile, rows, first, sums| {
             self.forward_tile(work, tile, rows);
             self.tangent_tile(work, tile, rows, direction);
             let n = rows * self.outputs();
-            let Workspace { output, output_tangent, d_output, .. } = work;
+            let MlpStepWorkspace { output, output_tangent, d_output, .. } = work;
             loss(sums, first, &output[..n], &output_tangent[..n], &mut d_output[..n]);
         });
     }
 
     fn pass_with<A: Send>(
         &self,
-        memory: &mut PassMemory<E>,
+        workspace: &mut MlpPassWorkspace<E>,
         x: &Tiles<E>,
         sums: &mut [A],
-        front: impl Fn(&mut Workspace<E>, &[E], usize, usize, &mut A) + Sync,
+        front: impl Fn(&mut MlpStepWorkspace<E>, &[E], usize, usize, &mut A) + Sync,
     ) {
-        let chunks = x.chunks();
+        let parts = x.parts();
         assert!(x.rows() > 0, "a pass needs at least one row");
-        assert_eq!((x.columns(), sums.len()), (self.inputs(), chunks), "one sum per part of the batch");
-        self.prepare(memory);
-        let PassMemory { works, gradients } = memory;
-        let run = |c: usize, gradient: &mut Buffer<E>, sums: &mut A| {
+        assert_eq!((x.columns(), sums.len()), (self.inputs(), parts), "one sum per part of the batch");
+        workspace.prepare(|| self.step_workspace(), |_| ());
+        let (per_thread, gradients) = workspace.split();
+        let run = |part: usize, gradient: &mut Buffer<E>, sums: &mut A| {
             gradient.fill(E::ZERO);
-            with_own(works, |work| {
-                for t in x.chunk(c) {
+            per_thread.with_own(|work| {
+                for t in x.part(part) {
                     let (tile, rows) = x.tile(t);
                     front(work, tile, rows, t * TILE_ROWS, sums);
                     self.backward_tile(work, tile, rows, gradient);
                 }
             });
         };
-        reduce::sum_parts(self.kernels, &mut gradients[..chunks], sums, &run);
+        reduce::sum_parts(self.kernels, &mut gradients[..parts], sums, &run);
     }
 
     /// The gradient with respect to the inputs, row-major, for given d loss / d output.
     pub fn input_gradient(&self, x: &Tiles<E>, d_output: &[E], d_input: &mut [E]) {
         assert_eq!((d_output.len(), d_input.len()), (x.rows() * self.outputs(), x.rows() * self.inputs()));
-        let (work, gradient) = (&mut self.workspace(), &mut Buffer::<E>::zeros(self.params.len()));
+        let (work, gradient) = (&mut self.step_workspace(), &mut Buffer::<E>::zeros(self.params.len()));
         let first = &self.layers[0];
         let mut weights = Buffer::zeros(padded(first.inputs) * first.outputs);
         self.transpose(first, &mut weights);
@@ -361,7 +333,7 @@ impl<E: Real> Mlp<E> {
         self.refresh();
     }
 
-    /// Brings the transposed weights up to date.
+    /// Computes the transposed weights from the parameters.
     fn refresh(&mut self) {
         let mut transposed = std::mem::take(&mut self.transposed);
         for (layer, to) in self.layers.iter().skip(1).zip(&mut transposed) {
@@ -384,7 +356,8 @@ impl<E: Real> Mlp<E> {
         Matrices::new(self.kernels, TILE_STRIDE, rows)
     }
 
-    /// The head's outputs for parameters, or a direction in their space; `with_bias` starts afresh, without it adds.
+    /// The last layer's outputs for these parameters (or a direction in parameter space). With the bias they replace
+    /// what `y` holds, without it they are added to it.
     fn head_outputs(&self, x: &[E], params: &[E], with_bias: bool, y: &mut [E], rows: usize) {
         let head = self.layers[self.layers.len() - 1];
         let (w, bias) = (&params[head.weights..head.bias], with_bias.then_some(&params[head.bias..]));
@@ -392,8 +365,8 @@ impl<E: Real> Mlp<E> {
     }
 
     /// Fills `work.hidden` and `work.output`.
-    fn forward_tile(&self, work: &mut Workspace<E>, tile: &[E], rows: usize) {
-        let Workspace { hidden, output, .. } = work;
+    fn forward_tile(&self, work: &mut MlpStepWorkspace<E>, tile: &[E], rows: usize) {
+        let MlpStepWorkspace { hidden, output, .. } = work;
         let (head, matrices) = (self.layers.len() - 1, self.matrices(rows));
         for (l, layer) in self.layers[..head].iter().enumerate() {
             let (before, own) = hidden.split_at_mut(l);
@@ -405,8 +378,8 @@ impl<E: Real> Mlp<E> {
     }
 
     /// Fills `work.output_tangent`, the outputs' derivative along `direction`; `work.hidden` is that of the forward pass.
-    fn tangent_tile(&self, work: &mut Workspace<E>, tile: &[E], rows: usize, direction: &[E]) {
-        let Workspace { hidden, tangent, output_tangent, .. } = work;
+    fn tangent_tile(&self, work: &mut MlpStepWorkspace<E>, tile: &[E], rows: usize, direction: &[E]) {
+        let MlpStepWorkspace { hidden, tangent, output_tangent, .. } = work;
         let (head, matrices) = (self.layers.len() - 1, self.matrices(rows));
         for (l, layer) in self.layers[..head].iter().enumerate() {
             let (before, own) = tangent.split_at_mut(l);
@@ -429,8 +402,8 @@ impl<E: Real> Mlp<E> {
     }
 
     /// Adds the tile's gradient for `work.d_output`; returns which delta buffer holds the first layer's.
-    fn backward_tile(&self, work: &mut Workspace<E>, tile: &[E], rows: usize, gradient: &mut [E]) -> usize {
-        let Workspace { hidden, delta, d_output, d_output_packed, .. } = work;
+    fn backward_tile(&self, work: &mut MlpStepWorkspace<E>, tile: &[E], rows: usize, gradient: &mut [E]) -> usize {
+        let MlpStepWorkspace { hidden, delta, d_output, d_output_packed, .. } = work;
         let (head, matrices) = (self.layers[self.layers.len() - 1], self.matrices(rows));
         for (r, row) in d_output.chunks_exact(head.outputs).take(rows).enumerate() {
             put_row(d_output_packed, TILE_STRIDE, r, row);

@@ -1,9 +1,9 @@
 //! Sums over the parts of a batch.
 //!
-//! A pass cuts a batch into at most [`MAX_PARTS`] parts, sums the gradient of each apart, and adds these sums in an order that
-//! the number of parts alone decides. So the result has the same bits on any number of threads. Sums over several processes
-//! will enter here too: each process would sum its own parts, and the additions between parts would cross processes in the
-//! same order.
+//! A pass cuts a batch into at most [`MAX_PARTS`] parts, sums the gradient of each apart, and adds these sums in an
+//! order that the number of parts alone decides. So the result has the same bits on any number of threads. Sums over
+//! several processes will enter here too: each process would sum its own parts, and the additions between parts would
+//! cross processes in the same order.
 
 use crate::buffer::Buffer;
 use crate::kernels::Kernels;
@@ -25,8 +25,8 @@ pub(crate) fn part(count: usize, part: usize) -> Range<usize> {
     part * count / parts..(part + 1) * count / parts
 }
 
-/// Runs `run(part, gradient, sum)` for every part and leaves the sum of all gradients in the first one. The entries of `sums`
-/// stay apart.
+/// Runs `run(part, gradient, sum)` for every part and leaves the sum of all gradients in the first one. The entries of
+/// `sums` stay apart.
 pub(crate) fn sum_parts<E: Real, A: Send>(
     kernels: &Kernels<E>,
     gradients: &mut [Buffer<E>],

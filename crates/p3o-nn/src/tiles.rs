@@ -80,13 +80,13 @@ impl<E: Real> Tiles<E> {
         (&self.data[t * len..(t + 1) * len], (self.rows - t * TILE_ROWS).min(TILE_ROWS))
     }
 
-    /// Parts whose sums are formed apart and added in order.
-    pub fn chunks(&self) -> usize {
+    /// Parts of the batch: each is summed apart, and their sums are added in a fixed order.
+    pub fn parts(&self) -> usize {
         reduce::parts(self.count())
     }
 
     /// The tiles of one part.
-    pub(crate) fn chunk(&self, c: usize) -> std::ops::Range<usize> {
-        reduce::part(self.count(), c)
+    pub(crate) fn part(&self, part: usize) -> std::ops::Range<usize> {
+        reduce::part(self.count(), part)
     }
 }

@@ -6,9 +6,9 @@ use std::time::Instant;
 
 /// GFLOP/s of products alone: the forward pass of one wide layer without an activation.
 fn products(net: &Mlp<f32>, x: &Tiles<f32>) -> f64 {
-    let (mut memory, mut out) = (net.pass_memory(1), vec![0.0; x.rows() * net.outputs()]);
+    let (mut workspace, mut out) = (net.pass_workspace(1), vec![0.0; x.rows() * net.outputs()]);
     let start = Instant::now();
-    net.evaluate(&mut memory, x, &mut out);
+    net.evaluate(&mut workspace, x, &mut out);
     net.flops_per_row().0 * x.rows() as f64 / start.elapsed().as_secs_f64() / 1e9
 }
 

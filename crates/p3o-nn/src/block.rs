@@ -1,23 +1,23 @@
-//! Some sequences side by side.
+//! The sequences that a GRU takes through its layers together.
 //!
-//! All matrices of a group have one row per sequence and step, step after step, and are panel-major with one stride; so the
-//! rows of one step are a matrix too, which begins that many rows further on.
+//! All matrices of a block have one row per step and sequence, step after step, and the same stride. The rows of one
+//! step are therefore a matrix of their own, which begins that many rows further on.
 
 use crate::kernels::{PANEL, panels};
 use crate::matrix::{get_row, put_row};
 use crate::real::Real;
 
-/// Rows that go through one layer after the other while they are in the first-level cache.
-const BLOCK_ROWS: usize = 60;
+/// Rows of a strip: they go through one layer after the other while they are in the first-level cache.
+const STRIP_ROWS: usize = 60;
 
-/// The shape of a group.
+/// The shape of a block.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Group {
+pub(crate) struct Block {
     pub sequences: usize,
     pub steps: usize,
 }
 
-impl Group {
+impl Block {
     pub fn rows(self) -> usize {
         self.sequences * self.steps
     }
@@ -37,12 +37,12 @@ impl Group {
         t * self.sequences * PANEL
     }
 
-    /// The rows in blocks: where each begins and how many it has.
-    pub fn blocks(self) -> impl Iterator<Item = (usize, usize)> {
-        (0..self.rows()).step_by(BLOCK_ROWS).map(move |first| (first, (self.rows() - first).min(BLOCK_ROWS)))
+    /// The rows in strips: the first row of each and how many it has.
+    pub fn strips(self) -> impl Iterator<Item = (usize, usize)> {
+        (0..self.rows()).step_by(STRIP_ROWS).map(move |first| (first, (self.rows() - first).min(STRIP_ROWS)))
     }
 
-    /// Writes one row and zeros into its padding.
+    /// Writes one row, and zeros into its padding.
     pub fn put<E: Real>(self, matrix: &mut [E], row: usize, values: &[E]) {
         put_row(matrix, self.stride(), row, values);
         let (last, filled) = (values.len() / PANEL, values.len() % PANEL);
