@@ -30,8 +30,11 @@ struct Figures {
     update_gflops: f64,
     /// The same for 256x256, 30,000 rows.
     update256_gflops: f64,
-    /// What the threads reach together in registers alone.
+    /// What the threads reach together in registers alone, at their fastest, or the fastest update if that was faster.
     peak_gflops: f64,
+    peak_isa: String,
+    /// Whether the peak is the rate of an update.
+    peak_from_update: bool,
     update_share: f64,
     update256_share: f64,
     /// Largest memory so far, before the 256x256 networks.
@@ -55,16 +58,20 @@ pub fn bench(args: &BenchArgs) -> Result<(), Failure> {
     // Training first for all thread counts: the larger networks would hide its memory.
     for threads in counts {
         let mut figures = Figures { threads, ..Figures::default() };
-        pool(Some(threads))?.install(|| steps(&mut figures, args.seconds));
+        steps(&mut figures, &pool(Some(threads))?, args.seconds);
         all.push(figures);
     }
     for figures in &mut all {
         let pool = pool(Some(figures.threads))?;
-        figures.peak_gflops = pool.broadcast(|_| peak_gflops(Isa::detect(), args.seconds / 4.0)).iter().sum();
         let wide = learner(&["net.hidden=[256,256]", "rollout.envs=30", "rollout.batch=30000", "algo.passes=10"]);
+        let before = peak(&pool, args.seconds / 8.0);
         (_, figures.update256_gflops) = pool.install(|| train(wide, args.seconds));
-        figures.update_share = figures.update_gflops / figures.peak_gflops;
-        figures.update256_share = figures.update256_gflops / figures.peak_gflops;
+        let measured = figures.peak_gflops.max(before).max(peak(&pool, args.seconds / 8.0));
+        let updates = [figures.update_gflops, figures.update256_gflops];
+        let settled = Peak::settle(measured, &updates, || peak(&pool, args.seconds));
+        figures.peak_isa = format!("{:?}", Isa::detect());
+        (figures.peak_gflops, figures.peak_from_update) = (settled.gflops, settled.from_update);
+        [figures.update_share, figures.update256_share] = updates.map(|rate| rate / settled.gflops);
     }
     if args.json {
         say!("{}", serde_json::to_string_pretty(&all).expect("plain data can be written to memory"));
@@ -74,11 +81,36 @@ pub fn bench(args: &BenchArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn steps(figures: &mut Figures, seconds: f64) {
-    figures.env_steps_per_s = environments(figures.threads, seconds);
-    figures.rollout_steps_per_s = rollouts(seconds);
-    (figures.train_steps_per_s, figures.update_gflops) = train(learner(&["algo.passes=40"]), seconds);
+fn steps(figures: &mut Figures, pool: &rayon::ThreadPool, seconds: f64) {
+    figures.env_steps_per_s = pool.install(|| environments(figures.threads, seconds));
+    figures.rollout_steps_per_s = pool.install(|| rollouts(seconds));
+    let before = peak(pool, seconds / 8.0);
+    let trained = pool.install(|| train(learner(&["algo.passes=40"]), seconds));
+    (figures.train_steps_per_s, figures.update_gflops) = trained;
+    figures.peak_gflops = before.max(peak(pool, seconds / 8.0));
     figures.peak_rss_mb = peak_rss_mb();
+}
+
+/// What the pool's threads reach together in registers alone, each at its fastest.
+fn peak(pool: &rayon::ThreadPool, seconds: f64) -> f64 {
+    pool.broadcast(|_| peak_gflops(Isa::detect(), seconds)).iter().sum()
+}
+
+/// The rate that counts as 100 %.
+#[derive(Debug, PartialEq)]
+struct Peak {
+    gflops: f64,
+    from_update: bool,
+}
+
+impl Peak {
+    /// The measured peak, unless an update was faster: then the peak is measured again, and if the update is still faster
+    /// its rate is the peak. No update is ever above 100 %.
+    fn settle(measured: f64, updates: &[f64], again: impl FnOnce() -> f64) -> Peak {
+        let fastest = updates.iter().copied().fold(0.0, f64::max);
+        let gflops = if fastest > measured { measured.max(again()) } else { measured };
+        Peak { gflops: gflops.max(fastest), from_update: fastest > gflops }
+    }
 }
 
 fn point_goal() -> Box<dyn Env> {
@@ -239,11 +271,57 @@ fn table(all: &[Figures]) {
     row("environment steps/s", &|f| thousands(f.env_steps_per_s));
     row("with inference", &|f| thousands(f.rollout_steps_per_s));
     row("with training (batch 20,000, 40 passes)", &|f| thousands(f.train_steps_per_s));
-    row("peak GFLOP/s", &|f| format!("{:.0}", f.peak_gflops));
+    row(&format!("peak GFLOP/s, {:?}", Isa::detect()), &|f| format!("{:.0}", f.peak_gflops));
     row("update GFLOP/s", &|f| format!("{:.0}", f.update_gflops));
     row("  share of peak", &|f| format!("{:.0} %", 100.0 * f.update_share));
     row("update GFLOP/s, 256x256", &|f| format!("{:.0}", f.update256_gflops));
     row("  share of peak", &|f| format!("{:.0} %", 100.0 * f.update256_share));
     row("peak memory of training, MB", &|f| format!("{:.0}", f.peak_rss_mb));
     grid.print();
+    for f in all.iter().filter(|f| f.peak_from_update) {
+        say!(
+            "\nnote: on {} thread{} an update was faster than the peak that was measured, also on the second try; its own rate \
+             stands as the peak",
+            f.threads,
+            if f.threads == 1 { "" } else { "s" }
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peak_above_all_updates_stands() {
+        let settled = Peak::settle(100.0, &[60.0, 100.0], || unreachable!("there is no need to measure again"));
+        assert_eq!(settled, Peak { gflops: 100.0, from_update: false });
+    }
+
+    #[test]
+    fn a_peak_below_an_update_is_measured_again() {
+        let settled = Peak::settle(80.0, &[60.0, 90.0], || 95.0);
+        assert_eq!(settled, Peak { gflops: 95.0, from_update: false });
+    }
+
+    #[test]
+    fn an_update_that_stays_faster_is_the_peak() {
+        for second in [70.0, 85.0] {
+            let settled = Peak::settle(80.0, &[60.0, 90.0], || second);
+            assert_eq!(settled, Peak { gflops: 90.0, from_update: true });
+        }
+    }
+
+    #[test]
+    fn no_share_is_above_one() {
+        let rates = [0.0, 0.3, 1.0, 7.0, 118.2, 118.3];
+        for measured in rates {
+            for again in rates {
+                for update in rates {
+                    let peak = Peak::settle(measured, &[1.0, update], || again);
+                    assert!(update / peak.gflops <= 1.0, "{update} of {peak:?}");
+                }
+            }
+        }
+    }
 }

@@ -16,20 +16,20 @@ fn main() {
                 let starts: Vec<bool> = (0..rows).map(|r| r % 40 == 0).collect();
                 let mut x = Sequences::new(sizes[0], 64);
                 x.fill(STEPS, &data, &vec![0.0; rows * 64], &starts);
-                let mut memory = net.pass_memory(x.chunks());
-                let (mut out, mut sums) = (vec![0.0; rows * net.outputs()], vec![0.0f32; x.chunks()]);
+                let mut workspace = net.pass_workspace(x.parts());
+                let (mut out, mut sums) = (vec![0.0; rows * net.outputs()], vec![0.0f32; x.parts()]);
                 let (mut best, mut best_forward, mut peak) = (f64::INFINITY, f64::INFINITY, 0.0f64);
                 for round in 0..400 {
                     if round % 40 == 0 {
                         peak = peak.max(peak_gflops(isa, 0.03));
                     }
                     let start = std::time::Instant::now();
-                    net.pass(&mut memory, &x, &mut sums, |_, _, y, d| {
+                    net.pass(&mut workspace, &x, &mut sums, |_, _, y, d| {
                         d.iter_mut().zip(y).for_each(|(d, y)| *d = y - 0.1)
                     });
                     best = best.min(start.elapsed().as_secs_f64());
                     let start = std::time::Instant::now();
-                    net.evaluate(&mut memory, &x, &mut out);
+                    net.evaluate(&mut workspace, &x, &mut out);
                     best_forward = best_forward.min(start.elapsed().as_secs_f64());
                 }
                 let (f, b) = net.flops_per_row();

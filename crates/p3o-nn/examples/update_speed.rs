@@ -18,13 +18,13 @@ fn main() {
                 let data: Vec<f32> = (0..rows * 60).map(|i| ((i * 37 % 101) as f32 - 50.0) / 50.0).collect();
                 let mut x = Tiles::new(60);
                 x.fill(&data);
-                let mut memory = net.pass_memory(x.chunks());
-                let mut sums = vec![0.0f32; x.chunks()];
+                let mut workspace = net.pass_workspace(x.parts());
+                let mut sums = vec![0.0f32; x.parts()];
                 let mut best = f64::INFINITY;
                 let total = std::time::Instant::now();
                 for _ in 0..passes {
                     let start = std::time::Instant::now();
-                    net.pass(&mut memory, &x, &mut sums, |_, _, y, d| {
+                    net.pass(&mut workspace, &x, &mut sums, |_, _, y, d| {
                         d.iter_mut().zip(y).for_each(|(d, y)| *d = y - 0.1)
                     });
                     best = best.min(start.elapsed().as_secs_f64());

@@ -1,10 +1,23 @@
 //! The Adam optimiser (Kingma and Ba, 2015).
 
 use crate::buffer::Buffer;
-use crate::kernels::{AdamStep, Kernels};
+use crate::kernels::Kernels;
+use crate::matrix::{self, AdamRates};
 use crate::real::Real;
 
-/// Adam with the usual decay rates.
+/// Decay rate of the first moment.
+pub const BETA1: f64 = 0.9;
+/// Decay rate of the second moment.
+pub const BETA2: f64 = 0.999;
+/// Added to the root of the second moment, unless an optimiser says otherwise.
+pub const EPSILON: f64 = 1e-8;
+
+/// 1 - beta^steps: what a moment that started at zero is divided by after `steps` steps, to make up for its start.
+pub fn bias_correction(beta: f64, steps: u64) -> f64 {
+    1.0 - libm::pow(beta, steps as f64)
+}
+
+/// Adam with the usual decay rates, [`BETA1`] and [`BETA2`].
 #[derive(Clone)]
 pub struct Adam<E: Real> {
     /// Step size.
@@ -16,16 +29,13 @@ pub struct Adam<E: Real> {
     steps: u64,
 }
 
-const BETA1: f64 = 0.9;
-const BETA2: f64 = 0.999;
-
 impl<E: Real> Adam<E> {
-    /// For `len` parameters, with no history.
+    /// For `len` parameters, with both moments zero.
     pub fn new(len: usize, learning_rate: f64) -> Self {
-        Adam { learning_rate, epsilon: 1e-8, m: Buffer::zeros(len), v: Buffer::zeros(len), steps: 0 }
+        Adam { learning_rate, epsilon: EPSILON, m: Buffer::zeros(len), v: Buffer::zeros(len), steps: 0 }
     }
 
-    /// First moments, second moments, steps taken: all there is to save.
+    /// First moments, second moments, steps taken: the whole state to save.
     pub fn state(&self) -> (&[E], &[E], u64) {
         (&self.m, &self.v, self.steps)
     }
@@ -38,26 +48,12 @@ impl<E: Real> Adam<E> {
     }
 
     pub(crate) fn step(&mut self, kernels: &Kernels<E>, params: &mut [E], grads: &[E]) {
-        let n = params.len();
-        assert!(grads.len() == n && self.m.len() == n && n.is_multiple_of(16));
         let (step, root) = self.advance();
-        let args = AdamStep {
-            n,
-            params: params.as_mut_ptr(),
-            grads: grads.as_ptr(),
-            m: self.m.as_mut_ptr(),
-            v: self.v.as_mut_ptr(),
-            beta1: E::of(BETA1),
-            beta2: E::of(BETA2),
-            step,
-            root,
-            epsilon: E::of(self.epsilon),
-        };
-        // SAFETY: all four slices have n elements, a multiple of sixteen.
-        unsafe { (kernels.adam)(&args) }
+        let rates = AdamRates { beta1: E::of(BETA1), beta2: E::of(BETA2), step, root, epsilon: E::of(self.epsilon) };
+        matrix::adam(kernels, rates, params, grads, [&mut self.m, &mut self.v]);
     }
 
-    /// The same step, to the bit, on a few loose parameters, such as the log deviations of a policy.
+    /// The same step, to the bit, on a few loose parameters, such as the log standard deviations of a policy.
     pub fn step_few(&mut self, params: &mut [E], grads: &[E]) {
         assert!(params.len() == grads.len() && self.m.len() == params.len());
         let (step, root) = self.advance();
@@ -73,7 +69,7 @@ impl<E: Real> Adam<E> {
     /// Counts a step; returns lr / (1 - beta1^t) and 1 / sqrt(1 - beta2^t).
     fn advance(&mut self) -> (E, E) {
         self.steps += 1;
-        let correct = |beta: f64| 1.0 - libm::pow(beta, self.steps as f64);
-        (E::of(self.learning_rate / correct(BETA1)), E::of(1.0 / correct(BETA2).sqrt()))
+        let [first, second] = [BETA1, BETA2].map(|beta| bias_correction(beta, self.steps));
+        (E::of(self.learning_rate / first), E::of(1.0 / second.sqrt()))
     }
 }

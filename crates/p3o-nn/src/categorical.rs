@@ -1,11 +1,11 @@
 //! Categorical policies over logits.
 //!
-//! All functions take one row of logits; `choice` is an index into it.
+//! All functions take one row of logits; `action` is an index into it.
 
 use crate::real::Real;
 use rand::{Rng, RngExt};
 
-/// From a logit to its log probability. The largest logit and the logarithm of the sum are taken off one after the other:
+/// From a logit to its log probability. The largest logit and the logarithm of the sum are subtracted one after the other:
 /// their own sum would round away the second where the first is large.
 fn normalized<E: Real>(logits: &[E]) -> impl Fn(E) -> E + use<E> {
     let top = logits.iter().copied().fold(logits[0], |a, b| if b > a { b } else { a });
@@ -13,7 +13,7 @@ fn normalized<E: Real>(logits: &[E]) -> impl Fn(E) -> E + use<E> {
     move |x| (x - top) - log_sum
 }
 
-/// Draws a choice.
+/// Draws a discrete action.
 pub fn sample<E: Real>(logits: &[E], rng: &mut impl Rng) -> usize {
     let log_p = normalized(logits);
     let mut left: f64 = rng.random();
@@ -23,25 +23,25 @@ pub fn sample<E: Real>(logits: &[E], rng: &mut impl Rng) -> usize {
             return i;
         }
     }
-    // What rounding left over: to a choice that is surely possible.
+    // Rounding may leave a remainder: it goes to an action whose probability is not zero.
     mode(logits)
 }
 
-/// The likeliest choice, the first of equals.
+/// The most likely discrete action, the first among equals.
 pub fn mode<E: Real>(logits: &[E]) -> usize {
     (1..logits.len()).fold(0, |best, i| if logits[i] > logits[best] { i } else { best })
 }
 
-/// log pi(choice)
-pub fn log_prob<E: Real>(logits: &[E], choice: usize) -> E {
-    normalized(logits)(logits[choice])
+/// log pi(action)
+pub fn log_prob<E: Real>(logits: &[E], action: usize) -> E {
+    normalized(logits)(logits[action])
 }
 
 /// Adds `weight` times the gradient of [`log_prob`].
-pub fn log_prob_grad<E: Real>(logits: &[E], choice: usize, weight: E, d_logits: &mut [E]) {
+pub fn log_prob_grad<E: Real>(logits: &[E], action: usize, weight: E, d_logits: &mut [E]) {
     let log_p = normalized(logits);
     for (i, (d, &x)) in d_logits.iter_mut().zip(logits).enumerate() {
-        let chosen = if i == choice { E::ONE } else { E::ZERO };
+        let chosen = if i == action { E::ONE } else { E::ZERO };
         *d += weight * (chosen - log_p(x).exp());
     }
 }
@@ -84,13 +84,13 @@ pub fn fisher<E: Real>(logits: &[E], tangent: &[E], weight: E, product: &mut [E]
     }
 }
 
-/// Subtracts the logarithm of the sum, so that logits become log-probabilities.
+/// Subtracts the logarithm of the sum, so that logits become log probabilities.
 pub fn normalize<E: Real>(logits: &mut [E]) {
     let log_p = normalized(logits);
     logits.iter_mut().for_each(|x| *x = log_p(*x));
 }
 
-/// All that a pass asks of one row, from one exponential per choice.
+/// All functions that a pass needs of one row, from one exponential per discrete action.
 pub struct Row<'a, E> {
     logits: &'a [E],
     top: E,
@@ -98,7 +98,7 @@ pub struct Row<'a, E> {
 }
 
 impl<'a, E: Real> Row<'a, E> {
-    /// For some logits, whose probabilities it writes.
+    /// For a row of logits; writes their probabilities.
     pub fn new(logits: &'a [E], probabilities: &mut [E]) -> Self {
         let top = logits.iter().copied().fold(logits[0], |a, b| if b > a { b } else { a });
         probabilities.iter_mut().zip(logits).for_each(|(p, &x)| *p = (x - top).exp());
@@ -108,19 +108,19 @@ impl<'a, E: Real> Row<'a, E> {
         Row { logits, top, log_sum: sum.ln() }
     }
 
-    /// log pi(choice)
-    pub fn log_prob(&self, choice: usize) -> E {
-        (self.logits[choice] - self.top) - self.log_sum
+    /// log pi(action)
+    pub fn log_prob(&self, action: usize) -> E {
+        (self.logits[action] - self.top) - self.log_sum
     }
 
-    /// KL(new || old) for the log-probabilities of the old policy, as [`normalize`] makes them.
+    /// KL(new || old) for the log probabilities of the old policy, as [`normalize`] computes them.
     pub fn kl(&self, probabilities: &[E], old: &[E]) -> E {
         let terms = probabilities.iter().zip(old).enumerate();
         terms.map(|(i, (&p, &q))| p * (self.log_prob(i) - q)).sum()
     }
 
-    /// From probabilities to the gradient of `w` log pi(choice) + `e` entropy, in place.
-    pub fn gradient(&self, choice: usize, w: E, e: E, probabilities: &mut [E]) {
+    /// From probabilities to the gradient of `w` log pi(action) + `e` entropy, in place.
+    pub fn gradient(&self, action: usize, w: E, e: E, probabilities: &mut [E]) {
         if e == E::ZERO {
             probabilities.iter_mut().for_each(|p| *p = -w * *p);
         } else {
@@ -129,6 +129,6 @@ impl<'a, E: Real> Row<'a, E> {
                 *p = -*p * (w + e * (self.log_prob(i) + entropy));
             }
         }
-        probabilities[choice] += w;
+        probabilities[action] += w;
     }
 }

@@ -1,6 +1,6 @@
-//! The loops of layer normalisation and of the GRU's cell, over panel-major matrices like those of [`crate::kernels`].
+//! The kernels of layer normalisation and of the GRU's cell, over panel-major matrices like those of [`crate::kernels`].
 //!
-//! Every row is computed by itself, in the same order of operations whatever its neighbours.
+//! Every row is computed by itself, in an order of operations that does not depend on the other rows.
 //!
 //! Safety: every `unsafe fn` here has the contract of [`crate::kernels::Kernels`], and each `unsafe` block relies on it.
 
@@ -11,7 +11,7 @@ use crate::simd::{LANES, Simd};
 /// Added to the variance before the root.
 const EPSILON: f64 = 1e-5;
 
-/// y = gain (x - mean) / sqrt(variance + epsilon) + bias in every row; mean and 1 / sqrt are kept for the way back.
+/// y = gain (x - mean) / sqrt(variance + epsilon) + bias in every row; mean and 1 / sqrt are kept for the backward pass.
 pub(crate) struct Norm<E> {
     pub x: *const E,
     pub y: *mut E,
@@ -27,7 +27,7 @@ pub(crate) struct Norm<E> {
     pub scale: *mut E,
 }
 
-/// The way back: adds to the gradients of gain and bias, and replaces d loss / dy by d loss / dx times the slope of the
+/// The backward pass: adds to the gradients of gain and bias, and replaces d loss / dy by d loss / dx times the slope of the
 /// activation that made x.
 pub(crate) struct NormBack<E> {
     pub x: *const E,
@@ -41,12 +41,12 @@ pub(crate) struct NormBack<E> {
     pub scale: *const E,
     pub d_gain: *mut E,
     pub d_bias: *mut E,
-    /// `None` where no one needs d loss / dx.
+    /// `None` where d loss / dx is not needed.
     pub epilogue: Option<Epilogue>,
 }
 
-/// One step of some sequences. The four blocks of `gates` hold, `panels` panels each, W_in x + b_in, then the sums of both
-/// sides for r and for z, then W_hn h + b_hn; afterwards n, r, z, and the last as it was.
+/// One step of some sequences. `gates` holds four matrices of `panels` panels each: W_in x + b_in, then the sums over
+/// input and state for r and for z, then W_hn h + b_hn. Afterwards they hold n, r, z, and the last one as it was.
 pub(crate) struct Cell<E> {
     pub gates: *mut E,
     pub stride: usize,
@@ -61,18 +61,18 @@ pub(crate) struct Cell<E> {
     pub next_starts: *const bool,
 }
 
-/// The way back: the blocks of `gates` become the gradients of the sums they were made from.
+/// The backward pass: the matrices of `gates` become the gradients with respect to the sums that they held before the step.
 pub(crate) struct CellBack<E> {
     pub gates: *mut E,
     pub stride: usize,
     pub panels: usize,
     pub rows: usize,
     pub entering: *const E,
-    /// d loss / d state by way of this step's output.
+    /// d loss / d state through this step's output.
     pub d_state: *const E,
-    /// In: d loss / d state by way of the next step. Out: d loss / d entering, but for the way through the gates.
+    /// In: d loss / d state through the next step. Out: d loss / d entering without what passes through the gates.
     pub carry: *mut E,
-    /// Where the next step starts an episode the carry does not count; null where there is no next step.
+    /// The carry is ignored where the next step starts an episode; null where there is no next step.
     pub next_starts: *const bool,
 }
 
@@ -88,7 +88,7 @@ unsafe fn off<S: Simd>(x: *const S::E, mean: S::V, mask: *const S::E) -> S::V {
     unsafe { S::fnma(mean, S::load(mask), S::load(x)) }
 }
 
-/// The sum over a row's vectors of what `f` makes of (offset, column) and the sum so far.
+/// Folds `f(offset, column, sum so far)` over a row's vectors and sums the lanes.
 #[inline(always)]
 unsafe fn row_sum<S: Simd>(columns: usize, stride: usize, row: usize, f: impl Fn(usize, usize, S::V) -> S::V) -> S::E {
     unsafe {
@@ -169,7 +169,7 @@ pub(crate) unsafe fn norm_back<S: Simd>(a: &NormBack<S::E>) {
     unsafe {
         match a.epilogue {
             None => {}
-            // Picked outside the loop over rows.
+            // Chosen outside the loop over rows.
             Some(Epilogue::TanhSlope) => norm_back_rows::<S>(a, Epilogue::TanhSlope),
             Some(Epilogue::ReluSlope) => norm_back_rows::<S>(a, Epilogue::ReluSlope),
             Some(_) => norm_back_rows::<S>(a, Epilogue::None),
@@ -221,21 +221,21 @@ unsafe fn sigmoid<S: Simd>(x: S::V) -> S::V {
 
 #[inline(always)]
 pub(crate) unsafe fn cell<S: Simd>(a: &Cell<S::E>) {
-    let block = a.panels * a.stride;
+    let gate = a.panels * a.stride;
     for panel in 0..a.panels {
         for row in 0..a.rows {
             for v in 0..2 {
                 let at = panel * a.stride + row * PANEL + v * LANES;
                 unsafe {
                     let gates = a.gates.add(at);
-                    let r = sigmoid::<S>(S::load(gates.add(block)));
-                    let z = sigmoid::<S>(S::load(gates.add(2 * block)));
-                    let n = S::tanh(S::fma(r, S::load(gates.add(3 * block)), S::load(gates)));
+                    let r = sigmoid::<S>(S::load(gates.add(gate)));
+                    let z = sigmoid::<S>(S::load(gates.add(2 * gate)));
+                    let n = S::tanh(S::fma(r, S::load(gates.add(3 * gate)), S::load(gates)));
                     // (1 - z) n + z h
                     let h = S::fma(z, minus::<S>(S::load(a.entering.add(at)), n), n);
                     S::store(gates, n);
-                    S::store(gates.add(block), r);
-                    S::store(gates.add(2 * block), z);
+                    S::store(gates.add(gate), r);
+                    S::store(gates.add(2 * gate), z);
                     S::store(a.state.add(at), h);
                     if !a.next.is_null() {
                         let zero = S::splat(S::E::ZERO);
@@ -249,7 +249,7 @@ pub(crate) unsafe fn cell<S: Simd>(a: &Cell<S::E>) {
 
 #[inline(always)]
 pub(crate) unsafe fn cell_back<S: Simd>(a: &CellBack<S::E>) {
-    let block = a.panels * a.stride;
+    let gate = a.panels * a.stride;
     for panel in 0..a.panels {
         for row in 0..a.rows {
             let carried = unsafe { !a.next_starts.is_null() && !*a.next_starts.add(row) };
@@ -258,8 +258,8 @@ pub(crate) unsafe fn cell_back<S: Simd>(a: &CellBack<S::E>) {
                 unsafe {
                     let one = S::splat(S::E::ONE);
                     let gates = a.gates.add(at);
-                    let (n, r) = (S::load(gates), S::load(gates.add(block)));
-                    let (z, hn) = (S::load(gates.add(2 * block)), S::load(gates.add(3 * block)));
+                    let (n, r) = (S::load(gates), S::load(gates.add(gate)));
+                    let (z, hn) = (S::load(gates.add(2 * gate)), S::load(gates.add(3 * gate)));
                     let mut d = S::load(a.d_state.add(at));
                     if carried {
                         d = S::add(d, S::load(a.carry.add(at)));
@@ -269,9 +269,9 @@ pub(crate) unsafe fn cell_back<S: Simd>(a: &CellBack<S::E>) {
                     let dz = S::mul(S::mul(d, minus::<S>(S::load(a.entering.add(at)), n)), S::mul(z, rest));
                     let dr = S::mul(S::mul(dn, hn), S::mul(r, minus::<S>(one, r)));
                     S::store(gates, dn);
-                    S::store(gates.add(block), dr);
-                    S::store(gates.add(2 * block), dz);
-                    S::store(gates.add(3 * block), S::mul(dn, r));
+                    S::store(gates.add(gate), dr);
+                    S::store(gates.add(2 * gate), dz);
+                    S::store(gates.add(3 * gate), S::mul(dn, r));
                     S::store(a.carry.add(at), S::mul(d, z));
                 }
             }

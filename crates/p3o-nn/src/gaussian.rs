@@ -1,4 +1,4 @@
-//! Diagonal Gaussian policies with a state-independent logarithm of the deviation.
+//! Diagonal Gaussian policies with a state-independent logarithm of the standard deviation.
 //!
 //! All functions take one row: `mean`, `log_std` and `action` have one entry per action dimension.
 
@@ -82,27 +82,27 @@ pub fn kl_grad<E: Real>(
 }
 
 /// Adds `weight` times M t to `product`, where M is the Fisher matrix of the mean: the Hessian of [`kl`] where both
-/// policies are the same. That of `log_std` is twice the identity, and the two do not mix.
+/// policies are the same. That of `log_std` is twice the identity, and there are no mixed terms.
 pub fn fisher<E: Real>(log_std: &[E], tangent: &[E], weight: E, product: &mut [E]) {
     for ((p, &t), &s) in product.iter_mut().zip(tangent).zip(log_std) {
         *p += weight * t * (E::of(-2.0) * s).exp();
     }
 }
 
-/// A policy against the older one that it is compared with, with all that does not depend on the row worked out once.
+/// A new policy and the old one it is compared with; what does not depend on the row is computed once.
 #[derive(Clone, Debug, Default)]
 pub struct Against<E> {
     inverse: Vec<E>,
     old_inverse: Vec<E>,
-    /// Slope of [`kl`] in each log deviation.
+    /// Derivative of [`kl`] with respect to each log standard deviation.
     kl_slope: Vec<E>,
-    /// What [`log_prob`] and [`kl`] have whatever the row.
+    /// The terms of [`log_prob`] and [`kl`] that are the same in every row.
     log_norm: E,
     kl_base: E,
 }
 
 impl<E: Real> Against<E> {
-    /// Takes over new deviations; keeps its memory.
+    /// Sets both log standard deviations; allocates nothing after the first time.
     pub fn set(&mut self, log_std: &[E], old_log_std: &[E]) {
         self.inverse.clear();
         self.inverse.extend(log_std.iter().map(|&s| (-s).exp()));
@@ -112,7 +112,7 @@ impl<E: Real> Against<E> {
         let slopes = log_std.iter().zip(old_log_std).map(|(&s, &o)| (E::of(2.0) * (s - o)).exp() - E::ONE);
         self.kl_slope.extend(slopes);
         self.log_norm = log_std.iter().fold(E::ZERO, |sum, &s| sum + (s + E::of(HALF_LN_2PI)));
-        // With equal means only the deviations are left.
+        // With equal means only the standard deviations are left.
         self.kl_base = kl(log_std, log_std, log_std, old_log_std);
     }
 

@@ -1,12 +1,13 @@
-//! First parameters.
+//! Initial parameters.
 
+use crate::activation::Activation;
 use crate::gru::Gru;
-use crate::mlp::{Activation, Mlp};
+use crate::mlp::Mlp;
 use crate::real::Real;
 use rand::{Rng, RngExt};
 use rand_distr::StandardNormal;
 
-/// How weights are drawn; biases start at zero.
+/// How the initial weights are drawn; biases start at zero.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Init {
     /// Orthogonal matrices, scaled by sqrt(2) for relu, 1 otherwise, and by `head_gain` in the last layer.
@@ -14,13 +15,13 @@ pub enum Init {
         /// Scale of the last layer.
         head_gain: f64,
     },
-    /// Uniform in +-sqrt(6 / (inputs + outputs)) in every layer (Glorot and Bengio, 2010): what the safety-starter-agents
-    /// code base has.
+    /// Uniform in +-sqrt(6 / (inputs + outputs)) in every layer (Glorot and Bengio, 2010), as in the code of
+    /// safety-starter-agents.
     Glorot,
 }
 
 impl<E: Real> Mlp<E> {
-    /// Draws all parameters afresh.
+    /// Draws all initial parameters.
     pub fn init(&mut self, init: Init, rng: &mut impl Rng) {
         let mut flat = vec![E::ZERO; self.params().len()];
         let depth = self.depth();
@@ -41,8 +42,8 @@ impl<E: Real> Mlp<E> {
 }
 
 impl<E: Real> Gru<E> {
-    /// Draws all parameters afresh. As in MAPPO, `Orthogonal` scales dense layers by 5/3 for tanh and leaves the recurrent
-    /// unit's two matrices unscaled; normalisations start as the identity.
+    /// Draws all initial parameters. As in MAPPO, `Orthogonal` scales dense layers by 5/3 for tanh and leaves the GRU's
+    /// two matrices unscaled; normalisations start as the identity.
     pub fn init(&mut self, init: Init, rng: &mut impl Rng) {
         let mut flat = vec![E::ZERO; self.params().len()];
         for l in 0..self.depth() {
@@ -71,7 +72,7 @@ fn glorot(inputs: usize, outputs: usize, rng: &mut impl Rng) -> Vec<f64> {
 }
 
 /// A row-major `inputs` x `outputs` matrix whose shorter side's vectors are orthonormal, times `gain`: Gram-Schmidt on
-/// Gaussian vectors, each taken twice through the others so that rounding does not spoil it.
+/// Gaussian vectors, each orthogonalised twice so that rounding errors stay small.
 fn orthogonal(inputs: usize, outputs: usize, gain: f64, rng: &mut impl Rng) -> Vec<f64> {
     let (count, len) = (inputs.min(outputs), inputs.max(outputs));
     let mut basis: Vec<Vec<f64>> = Vec::with_capacity(count);

@@ -1,4 +1,4 @@
-//! The hot loops, once for every instruction set.
+//! The kernels: loops over matrices, compiled for every instruction set.
 //!
 //! Matrices of activations are *panel-major*: columns are cut into panels of 32, and a panel is `[row][32]`, so that the
 //! rows of a register tile lie a constant 128 bytes apart and the columns of a row are contiguous. Weights are packed
@@ -7,11 +7,11 @@
 //!
 //! Safety: every `unsafe fn` here has the contract of [`Kernels`], and each `unsafe` block relies on it. The loops stay
 //! inside the rows, columns and panels that their arguments describe, and the instructions of `S` are those for which
-//! `table!` compiles them.
+//! `table!` compiles them. Pointers that step through a matrix may leave it after the last step, hence `wrapping_add`.
 
 use crate::cell::{Cell, CellBack, Norm, NormBack};
 use crate::real::Real;
-use crate::simd::{Isa, LANES, Plain, Simd};
+use crate::simd::{Isa, LANES, Scalar, Simd};
 
 /// Columns of a panel.
 pub(crate) const PANEL: usize = 32;
@@ -21,7 +21,12 @@ pub(crate) const fn panels(columns: usize) -> usize {
     columns.div_ceil(PANEL)
 }
 
-/// What happens to a product on its way to memory.
+/// `columns` with the padding of the last panel.
+pub(crate) const fn padded(columns: usize) -> usize {
+    panels(columns) * PANEL
+}
+
+/// What happens to a product before it is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Epilogue {
     /// Stored as it is.
@@ -69,7 +74,8 @@ pub(crate) struct Outer<E> {
     pub g: *mut E,
 }
 
-/// y[row][o] = start + sum over i of x[row][i] w[o][i], for few outputs; the start is bias[o], or y itself for a null bias; `w` packed `[panel of i][o][32]`, `y` row-major.
+/// `y[row][o] = start + sum over i of x[row][i] w[o][i]`, for few outputs; the start is `bias[o]`, or `y` itself for a null
+/// bias; `w` packed `[panel of i][o][32]`, `y` row-major.
 pub(crate) struct Dots<E> {
     pub x: *const E,
     pub x_stride: usize,
@@ -97,14 +103,14 @@ pub(crate) struct AdamStep<E> {
     pub epsilon: E,
 }
 
-/// The loops compiled for one instruction set.
+/// The kernels compiled for one instruction set.
 ///
 /// Calling one is unsafe: the pointers must cover what the fields describe, whole panels of 32 columns wide (the padding
 /// is read and written), and the processor must have the instructions.
 pub struct Kernels<E> {
     pub(crate) product: unsafe fn(&Product<E>),
     pub(crate) outer: unsafe fn(&Outer<E>),
-    /// g[column] += sum over rows of d: (d, stride, columns, rows, g)
+    /// `g[column] += sum over rows of d`: (d, stride, columns, rows, g)
     pub(crate) column_sums: unsafe fn(*const E, usize, usize, usize, *mut E),
     pub(crate) dots: unsafe fn(&Dots<E>),
     pub(crate) norm: unsafe fn(&Norm<E>),
@@ -114,8 +120,10 @@ pub struct Kernels<E> {
     pub(crate) adam: unsafe fn(&AdamStep<E>),
     /// y += x over n elements, n a multiple of 16.
     pub(crate) add: unsafe fn(*mut E, *const E, usize),
-    /// `n` rounds of 16 independent fused multiply-adds on whole vectors: the processor's peak.
+    /// So many rounds of independent fused multiply-adds on vectors that stay in registers: the processor's peak.
     pub(crate) burn: unsafe fn(usize) -> E,
+    /// Floating-point operations of a round of `burn`.
+    pub(crate) burn_flops: usize,
 }
 
 #[inline(always)]
@@ -165,7 +173,7 @@ unsafe fn product_tile<S: Simd, const MR: usize, const NV: usize>(
                 for (v, wv) in wv.iter_mut().enumerate() {
                     *wv = S::load(w.add(v * LANES));
                 }
-                w = w.add(PANEL);
+                w = w.wrapping_add(PANEL);
                 for (r, acc) in acc.iter_mut().enumerate() {
                     let xv = S::splat(*x.add(r * PANEL + k));
                     for (acc, wv) in acc.iter_mut().zip(wv) {
@@ -174,14 +182,14 @@ unsafe fn product_tile<S: Simd, const MR: usize, const NV: usize>(
                 }
             }
             left -= k_count;
-            x = x.add(a.x_stride);
+            x = x.wrapping_add(a.x_stride);
         }
         for (r, acc) in acc.iter().enumerate() {
             for (v, acc) in acc.iter().enumerate() {
                 S::store(a.y.add(at + r * PANEL + v * LANES), *acc);
             }
         }
-        // Not in the loop above: it would be too long to unroll, and the accumulators would leave their registers.
+        // Not in the loop above: it would be too long to unroll, and the accumulators would be spilled.
         if a.epilogue != Epilogue::None {
             for r in 0..MR {
                 for v in 0..NV {
@@ -234,7 +242,7 @@ unsafe fn product_for<S: Simd, const MR: usize, const NV: usize>(a: &Product<S::
     }
 }
 
-/// The epilogue is picked outside the loops so that each copy has only its own.
+/// The epilogue is chosen outside the loops, so that each copy of them has only its own.
 #[inline(always)]
 unsafe fn product<S: Simd, const MR: usize, const NV: usize>(a: &Product<S::E>) {
     macro_rules! with {
@@ -280,8 +288,8 @@ unsafe fn outer_tile<S: Simd, const MR: usize, const NV: usize>(
                     *acc = S::fma(xv, dv, *acc);
                 }
             }
-            x = x.add(PANEL);
-            d = d.add(PANEL);
+            x = x.wrapping_add(PANEL);
+            d = d.wrapping_add(PANEL);
         }
         for (i, acc) in acc.iter().enumerate() {
             for (v, acc) in acc.iter().enumerate() {
@@ -343,7 +351,7 @@ unsafe fn column_sums<S: Simd>(d: *const S::E, stride: usize, columns: usize, ro
                 high = S::add(high, S::load(d.add(r * PANEL + LANES)));
             }
             S::store(g, low);
-            // A panel half filled has whatever was there before in its other half: products do not write it.
+            // The second half of a half-filled panel may hold old values: products do not write it.
             if columns - panel * PANEL > LANES {
                 S::store(g.add(LANES), high);
             }
@@ -398,23 +406,33 @@ unsafe fn add<S: Simd>(y: *mut S::E, x: *const S::E, n: usize) {
     }
 }
 
+/// CHAINS vectors, each a chain of fused multiply-adds that waits for nothing but itself. There must be enough of them to
+/// cover the instruction's latency on all its ports, and few enough to stay in registers with the two constants.
 #[inline(always)]
-unsafe fn burn<S: Simd>(rounds: usize) -> S::E {
+unsafe fn burn<S: Simd, const CHAINS: usize>(rounds: usize) -> S::E {
     unsafe {
-        let one = std::hint::black_box(S::E::ONE);
-        let mut acc = [S::splat(one); 16];
-        let (a, b) = (S::splat(S::E::of(0.999) * one), S::splat(S::E::of(0.5) * one));
+        // All different and unknown to the compiler: it could compute equal chains once.
+        let starts: [[S::E; LANES]; CHAINS] =
+            std::array::from_fn(|i| std::array::from_fn(|lane| S::E::of((i * LANES + lane) as f64)));
+        let starts = std::hint::black_box(starts);
+        let mut chains: [S::V; CHAINS] = std::array::from_fn(|i| S::load(starts[i].as_ptr()));
+        let [a, b] = std::hint::black_box([0.999, 0.5]).map(|x| S::splat(S::E::of(x)));
         for _ in 0..rounds {
-            for acc in &mut acc {
-                *acc = S::fma(*acc, a, b);
+            for chain in &mut chains {
+                *chain = S::fma(*chain, a, b);
             }
         }
-        acc.into_iter().map(|v| S::sum(v)).sum()
+        // One sum over lanes: AVX-512F alone sums them in the lower half of the registers, where the chains would not fit.
+        let mut total = chains[0];
+        for chain in &chains[1..] {
+            total = S::add(total, *chain);
+        }
+        S::sum(total)
     }
 }
 
 macro_rules! table {
-    ($name:ident, $simd:ty, $e:ty, $mr:literal, $nv:literal, $gr:literal $(, $feature:literal)?) => {
+    ($name:ident, $simd:ty, $e:ty, $mr:literal, $nv:literal, $gr:literal, $chains:literal $(, $feature:literal)?) => {
         mod $name {
             use super::*;
             $(#[target_feature(enable = $feature)])?
@@ -459,20 +477,34 @@ macro_rules! table {
             }
             $(#[target_feature(enable = $feature)])?
             unsafe fn burn(rounds: usize) -> $e {
-                unsafe { super::burn::<$simd>(rounds) }
+                unsafe { super::burn::<$simd, $chains>(rounds) }
             }
-            pub(super) static TABLE: Kernels<$e> =
-                Kernels { product, outer, column_sums, dots, norm, norm_back, cell, cell_back, adam, add, burn };
+            pub(super) static TABLE: Kernels<$e> = Kernels {
+                product,
+                outer,
+                column_sums,
+                dots,
+                norm,
+                norm_back,
+                cell,
+                cell_back,
+                adam,
+                add,
+                burn,
+                burn_flops: 2 * LANES * $chains,
+            };
         }
     };
 }
 
+// Name, vectors, numbers; rows and vectors of a product's register tile, columns of an outer product's; chains of `burn`:
+// 20 of 32 zmm registers, 12 of 16 ymm, and for arrays 24 of the 32 that a processor with 128-bit vectors has.
 #[cfg(target_arch = "x86_64")]
-table!(avx512, crate::simd::Avx512, f32, 12, 2, 8, "avx512f,avx2,fma");
+table!(avx512, crate::simd::Avx512, f32, 12, 2, 8, 20, "avx512f,avx2,fma");
 #[cfg(target_arch = "x86_64")]
-table!(avx2, crate::simd::Avx2, f32, 6, 1, 4, "avx2,fma");
-table!(plain32, Plain<f32>, f32, 4, 1, 4);
-table!(plain64, Plain<f64>, f64, 4, 1, 4);
+table!(avx2, crate::simd::Avx2, f32, 6, 1, 4, 6, "avx2,fma");
+table!(scalar32, Scalar<f32>, f32, 4, 1, 4, 6);
+table!(scalar64, Scalar<f64>, f64, 4, 1, 4, 3);
 
 pub(crate) fn for_f32(isa: Isa) -> &'static Kernels<f32> {
     assert!(Isa::available().contains(&isa), "this processor has no {isa:?}");
@@ -481,30 +513,10 @@ pub(crate) fn for_f32(isa: Isa) -> &'static Kernels<f32> {
         Isa::Avx512 => &avx512::TABLE,
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => &avx2::TABLE,
-        _ => &plain32::TABLE,
+        _ => &scalar32::TABLE,
     }
 }
 
 pub(crate) fn for_f64() -> &'static Kernels<f64> {
-    &plain64::TABLE
-}
-
-/// Billions of floating-point operations per second that one thread reaches in registers alone, measured for about
-/// `seconds`: the yardstick for everything else.
-pub fn peak_gflops(isa: Isa, seconds: f64) -> f64 {
-    let kernels = for_f32(isa);
-    let mut rounds = 1 << 14;
-    let mut best = 0.0f64;
-    let start = std::time::Instant::now();
-    while start.elapsed().as_secs_f64() < seconds {
-        let round = std::time::Instant::now();
-        // SAFETY: for_f32 has checked that the processor has these instructions.
-        std::hint::black_box(unsafe { (kernels.burn)(std::hint::black_box(rounds)) });
-        let took = round.elapsed().as_secs_f64();
-        best = best.max(rounds as f64 * 16.0 * LANES as f64 * 2.0 / took / 1e9);
-        if took < 0.01 {
-            rounds *= 2;
-        }
-    }
-    best
+    &scalar64::TABLE
 }

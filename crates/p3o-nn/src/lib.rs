@@ -2,33 +2,40 @@
 //!
 //! Rows go through all layers in tiles that fit the second-level cache ([`Tiles`]), on hand-written kernels for AVX-512,
 //! AVX2 or any processor, chosen at run time. The results are the same bits for any number of threads and any of these
-//! instruction sets. This crate knows no reward and no environment, and is the only one with `unsafe`.
+//! instruction sets. This crate does not depend on environments or algorithms, and is the only one with `unsafe`.
 
-mod adam;
+mod activation;
+mod block;
 mod buffer;
 mod cell;
-mod group;
 mod gru;
 mod init;
 mod kernels;
+mod matrix;
 mod mlp;
 mod network;
+mod peak;
 mod real;
+mod reduce;
 mod sequences;
 mod simd;
 mod tiles;
+mod workspace;
 
+pub mod adam;
 pub mod categorical;
 pub mod gaussian;
 
+pub use activation::Activation;
 pub use adam::Adam;
 pub use buffer::Buffer;
-pub use gru::{Gru, GruMemory, GruWorkspace};
+pub use gru::{Gru, GruPassWorkspace, GruStepWorkspace};
 pub use init::Init;
-pub use kernels::peak_gflops;
-pub use mlp::{Activation, Mlp, PassMemory, Workspace};
-pub use network::{Batch, Network, NetworkMemory, NetworkWork, Source};
+pub use mlp::{Mlp, MlpPassWorkspace, MlpStepWorkspace};
+pub use network::{Batch, Network, PassWorkspace, Source, StepWorkspace};
+pub use peak::peak_gflops;
 pub use real::Real;
+pub use reduce::MAX_PARTS;
 pub use sequences::Sequences;
 pub use simd::Isa;
 pub use tiles::{TILE_ROWS, Tiles};

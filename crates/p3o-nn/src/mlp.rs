@@ -1,47 +1,18 @@
-//! Multi-layer perceptrons of any depth and width: forward, backward, and forward-mode.
+//! Multi-layer perceptrons of any depth and width: forward, backward, and in forward mode.
 
+use crate::activation::Activation;
 use crate::adam::Adam;
 use crate::buffer::Buffer;
-use crate::kernels::{Dots, Epilogue, Kernels, Outer, PANEL, Product, panels};
+use crate::kernels::{Kernels, PANEL, padded, panels};
+use crate::matrix::{End, Matrices, Start, View, ViewMut, get_row, put_row};
 use crate::real::Real;
+use crate::reduce;
 use crate::simd::Isa;
-use crate::tiles::{TILE_ROWS, Tiles};
+use crate::tiles::{TILE_ROWS, TILE_STRIDE, Tiles};
+use crate::workspace::PassBuffers;
 use rayon::prelude::*;
-use std::sync::Mutex;
 
-/// Elements from one panel of a tile to the next.
-const STRIDE: usize = TILE_ROWS * PANEL;
-
-/// The function between layers; the last layer is always linear.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Activation {
-    /// Hyperbolic tangent.
-    Tanh,
-    /// max(0, x)
-    Relu,
-    /// x
-    Identity,
-}
-
-impl Activation {
-    pub(crate) fn forward(self) -> Epilogue {
-        match self {
-            Activation::Tanh => Epilogue::Tanh,
-            Activation::Relu => Epilogue::Relu,
-            Activation::Identity => Epilogue::None,
-        }
-    }
-
-    pub(crate) fn slope(self) -> Epilogue {
-        match self {
-            Activation::Tanh => Epilogue::TanhSlope,
-            Activation::Relu => Epilogue::ReluSlope,
-            Activation::Identity => Epilogue::None,
-        }
-    }
-}
-
-/// Where a layer's numbers stand in the flat parameter vector.
+/// Where a layer's parameters are in the flat vector of all parameters.
 #[derive(Clone, Copy, Debug)]
 struct Layer {
     inputs: usize,
@@ -56,11 +27,11 @@ struct Layer {
 impl Layer {
     fn weight_len(&self) -> usize {
         let (outer, inner) = if self.head { (self.inputs, self.outputs) } else { (self.outputs, self.inputs) };
-        panels(outer) * inner * PANEL
+        padded(outer) * inner
     }
 
     fn bias_len(&self) -> usize {
-        panels(self.outputs) * PANEL
+        padded(self.outputs)
     }
 
     /// Position of the weight from input `i` to output `o`.
@@ -78,13 +49,13 @@ pub struct Mlp<E: Real> {
     activation: Activation,
     layers: Vec<Layer>,
     params: Buffer<E>,
-    /// Transposed weights of the hidden layers after the first, for the way back.
+    /// Transposed weights of the hidden layers after the first, for the backward pass.
     transposed: Vec<Buffer<E>>,
     kernels: &'static Kernels<E>,
 }
 
-/// Memory for taking one tile through a network and back.
-pub struct Workspace<E> {
+/// Scratch space of an [`Mlp`] for one tile, forward and backward.
+pub struct MlpStepWorkspace<E> {
     input: Buffer<E>,
     hidden: Vec<Buffer<E>>,
     tangent: Vec<Buffer<E>>,
@@ -95,50 +66,8 @@ pub struct Workspace<E> {
     d_output_packed: Buffer<E>,
 }
 
-/// Memory for passes over a batch: a workspace for each thread and a gradient for each part of the batch.
-pub struct PassMemory<E, W = Workspace<E>> {
-    /// Each is only ever locked by its own thread; a workspace of its own stays in that core's cache.
-    pub(crate) works: Vec<Mutex<W>>,
-    pub(crate) gradients: Vec<Buffer<E>>,
-}
-
-impl<E: Real, W> PassMemory<E, W> {
-    /// The gradient of the last pass, summed over the batch, in the order of the network's parameters.
-    pub fn gradient(&self) -> &[E] {
-        &self.gradients[0]
-    }
-}
-
-/// Runs `f` on the calling thread's workspace.
-pub(crate) fn with_own<W, R>(works: &[Mutex<W>], f: impl FnOnce(&mut W) -> R) -> R {
-    let own = rayon::current_thread_index().unwrap_or(0);
-    f(&mut works[own].lock().expect("a panic elsewhere has ended the pass already"))
-}
-
-/// Runs parts `first..` and leaves the sum of their gradients in the first: halves side by side, then the second added
-/// to the first. The tree is fixed by the number of parts, so the sum has the same bits on any number of threads.
-pub(crate) fn sum_tree<E: Real, A: Send>(
-    kernels: &Kernels<E>,
-    first: usize,
-    gradients: &mut [Buffer<E>],
-    sums: &mut [A],
-    run: &(impl Fn(usize, &mut Buffer<E>, &mut A) + Sync),
-) {
-    if let [gradient] = gradients {
-        run(first, gradient, &mut sums[0]);
-        return;
-    }
-    let half = gradients.len() / 2;
-    let (left, right) = gradients.split_at_mut(half);
-    let (left_sums, right_sums) = sums.split_at_mut(half);
-    rayon::join(
-        || sum_tree(kernels, first, left, left_sums, run),
-        || sum_tree(kernels, first + half, right, right_sums, run),
-    );
-    let (total, other) = (&mut left[0], &right[0]);
-    // SAFETY: both buffers have the parameters' length, a multiple of 32.
-    unsafe { (kernels.add)(total.as_mut_ptr(), other.as_ptr(), other.len()) };
-}
+/// Scratch space of an [`Mlp`] for passes over a batch.
+pub type MlpPassWorkspace<E> = PassBuffers<E, MlpStepWorkspace<E>>;
 
 /// Packs weights `[panel of outputs][input][32]` as `[panel of inputs][output][32]`.
 pub(crate) fn transpose<E: Real>(weights: &[E], inputs: usize, outputs: usize, to: &mut [E]) {
@@ -171,11 +100,8 @@ impl<E: Real> Mlp<E> {
             len = layer.bias + layer.bias_len();
             layers.push(layer);
         }
-        let transposed = layers[..layers.len() - 1]
-            .iter()
-            .skip(1)
-            .map(|l| Buffer::zeros(panels(l.inputs) * l.outputs * PANEL))
-            .collect();
+        let transposed =
+            layers[..layers.len() - 1].iter().skip(1).map(|l| Buffer::zeros(padded(l.inputs) * l.outputs)).collect();
         Mlp {
             sizes: sizes.to_vec(),
             activation,
@@ -222,7 +148,7 @@ impl<E: Real> Mlp<E> {
         self.unpack(&self.params, l)
     }
 
-    /// Layers.
+    /// Number of layers.
     pub fn depth(&self) -> usize {
         self.layers.len()
     }
@@ -256,12 +182,12 @@ impl<E: Real> Mlp<E> {
         (forward, 2.0 * forward - first)
     }
 
-    /// Memory for tiles through this network.
-    pub fn workspace(&self) -> Workspace<E> {
-        let tile = |n: usize| Buffer::zeros(panels(n) * STRIDE);
+    /// Scratch space for [`Mlp::infer`].
+    pub fn step_workspace(&self) -> MlpStepWorkspace<E> {
+        let tile = |n: usize| Buffer::zeros(panels(n) * TILE_STRIDE);
         let hidden = &self.sizes[1..self.sizes.len() - 1];
         let widest = hidden.iter().copied().max().unwrap_or(0);
-        Workspace {
+        MlpStepWorkspace {
             input: tile(self.inputs()),
             hidden: hidden.iter().map(|&n| tile(n)).collect(),
             tangent: Vec::new(),
@@ -273,64 +199,51 @@ impl<E: Real> Mlp<E> {
         }
     }
 
-    /// Memory for passes over batches of up to `chunks` parts (see [`Tiles::chunks`]).
-    pub fn pass_memory(&self, chunks: usize) -> PassMemory<E> {
-        PassMemory {
-            works: vec![Mutex::new(self.workspace())],
-            gradients: (0..chunks.max(1)).map(|_| Buffer::zeros(self.params.len())).collect(),
-        }
+    /// Scratch space for passes over batches of up to `parts` parts (see [`Tiles::parts`]).
+    pub fn pass_workspace(&self, parts: usize) -> MlpPassWorkspace<E> {
+        PassBuffers::new(self.step_workspace(), parts, self.params.len())
     }
 
     /// The outputs of up to [`TILE_ROWS`] rows, row-major in and out.
-    pub fn infer(&self, work: &mut Workspace<E>, rows: &[E], out: &mut [E]) {
+    pub fn infer(&self, work: &mut MlpStepWorkspace<E>, rows: &[E], out: &mut [E]) {
         let count = rows.len() / self.inputs();
         assert!(count <= TILE_ROWS && rows.len() == count * self.inputs() && out.len() == count * self.outputs());
         let mut input = std::mem::replace(&mut work.input, Buffer::zeros(0));
         for (r, row) in rows.chunks_exact(self.inputs()).enumerate() {
-            for (p, part) in row.chunks(PANEL).enumerate() {
-                let at = p * STRIDE + r * PANEL;
-                input[at..at + part.len()].copy_from_slice(part);
-            }
+            put_row(&mut input, TILE_STRIDE, r, row);
         }
         self.forward_tile(work, &input, count);
         work.input = input;
         out.copy_from_slice(&work.output[..out.len()]);
     }
 
-    /// Makes sure that every thread of the current pool has a workspace.
-    fn prepare(&self, memory: &mut PassMemory<E>) {
-        while memory.works.len() < rayon::current_num_threads() {
-            memory.works.push(Mutex::new(self.workspace()));
-        }
-    }
-
     /// The outputs of a whole batch, row-major.
-    pub fn evaluate(&self, memory: &mut PassMemory<E>, x: &Tiles<E>, out: &mut [E]) {
+    pub fn evaluate(&self, workspace: &mut MlpPassWorkspace<E>, x: &Tiles<E>, out: &mut [E]) {
         assert_eq!((x.columns(), out.len()), (self.inputs(), x.rows() * self.outputs()));
-        self.prepare(memory);
-        let width = TILE_ROWS * self.outputs();
+        workspace.prepare(|| self.step_workspace(), |_| ());
+        let (per_thread, width) = (workspace.per_thread(), TILE_ROWS * self.outputs());
         out.par_chunks_mut(width).enumerate().with_max_len(4).for_each(|(t, out)| {
             let (tile, rows) = x.tile(t);
-            with_own(&memory.works, |work| {
+            per_thread.with_own(|work| {
                 self.forward_tile(work, tile, rows);
                 out.copy_from_slice(&work.output[..out.len()]);
             });
         });
     }
 
-    /// One pass over a batch: every tile forward, `loss` writes d loss / d output, and back to the weights.
+    /// One pass over a batch: every tile forward, then `loss` writes d loss / d output, then backward to the weights.
     ///
     /// `loss(sums, first_row, outputs, d_outputs)` sees whole tiles, row-major, in order within a part; `sums` has one
-    /// entry per part, in which `loss` may add up what it likes. The gradient is left in `memory`. The bits depend on the
-    /// batch alone, not on the number of threads.
+    /// entry per part, in which `loss` may add up whatever it needs. The gradient is left in `workspace`. The bits depend
+    /// on the batch alone, not on the number of threads.
     pub fn pass<A: Send>(
         &self,
-        memory: &mut PassMemory<E>,
+        workspace: &mut MlpPassWorkspace<E>,
         x: &Tiles<E>,
         sums: &mut [A],
         loss: impl Fn(&mut A, usize, &[E], &mut [E]) + Sync,
     ) {
-        self.pass_with(memory, x, sums, |work, tile, rows, first, sums| {
+        self.pass_with(workspace, x, sums, |work, tile, rows, first, sums| {
             self.forward_tile(work, tile, rows);
             let n = rows * self.outputs();
             loss(sums, first, &work.output[..n], &mut work.d_output[..n]);
@@ -342,63 +255,62 @@ impl<E: Real> Mlp<E> {
     /// product of a Gauss-Newton or Fisher matrix J^T M J with `direction`.
     pub fn tangent_pass<A: Send>(
         &self,
-        memory: &mut PassMemory<E>,
+        workspace: &mut MlpPassWorkspace<E>,
         x: &Tiles<E>,
         direction: &[E],
         sums: &mut [A],
         loss: impl Fn(&mut A, usize, &[E], &[E], &mut [E]) + Sync,
     ) {
         assert_eq!(direction.len(), self.params.len());
-        self.prepare(memory);
-        // For every thread at once: which of them will take part in the first passes is chance.
-        for work in &mut memory.works {
-            let work = work.get_mut().expect("a panic elsewhere has ended the pass already");
+        // For all threads at once: which of them take part in the first passes is not known.
+        let grow = |work: &mut MlpStepWorkspace<E>| {
             if work.tangent.is_empty() {
                 work.tangent = work.hidden.clone();
             }
-        }
-        self.pass_with(memory, x, sums, |work, tile, rows, first, sums| {
+        };
+        workspace.prepare(|| self.step_workspace(), grow);
+        self.pass_with(workspace, x, sums, |work, tile, rows, first, sums| {
             self.forward_tile(work, tile, rows);
             self.tangent_tile(work, tile, rows, direction);
             let n = rows * self.outputs();
-            let Workspace { output, output_tangent, d_output, .. } = work;
+            let MlpStepWorkspace { output, output_tangent, d_output, .. } = work;
             loss(sums, first, &output[..n], &output_tangent[..n], &mut d_output[..n]);
         });
     }
 
     fn pass_with<A: Send>(
         &self,
-        memory: &mut PassMemory<E>,
+        workspace: &mut MlpPassWorkspace<E>,
         x: &Tiles<E>,
         sums: &mut [A],
-        front: impl Fn(&mut Workspace<E>, &[E], usize, usize, &mut A) + Sync,
+        front: impl Fn(&mut MlpStepWorkspace<E>, &[E], usize, usize, &mut A) + Sync,
     ) {
-        let chunks = x.chunks();
+        let parts = x.parts();
         assert!(x.rows() > 0, "a pass needs at least one row");
-        assert_eq!((x.columns(), sums.len()), (self.inputs(), chunks), "one sum per part of the batch");
-        self.prepare(memory);
-        let PassMemory { works, gradients } = memory;
-        let run = |c: usize, gradient: &mut Buffer<E>, sums: &mut A| {
+        assert_eq!((x.columns(), sums.len()), (self.inputs(), parts), "one sum per part of the batch");
+        workspace.prepare(|| self.step_workspace(), |_| ());
+        let (per_thread, gradients) = workspace.split();
+        let run = |part: usize, gradient: &mut Buffer<E>, sums: &mut A| {
             gradient.fill(E::ZERO);
-            with_own(works, |work| {
-                for t in x.chunk(c) {
+            per_thread.with_own(|work| {
+                for t in x.part(part) {
                     let (tile, rows) = x.tile(t);
                     front(work, tile, rows, t * TILE_ROWS, sums);
                     self.backward_tile(work, tile, rows, gradient);
                 }
             });
         };
-        sum_tree(self.kernels, 0, &mut gradients[..chunks], sums, &run);
+        reduce::sum_parts(self.kernels, &mut gradients[..parts], sums, &run);
     }
 
     /// The gradient with respect to the inputs, row-major, for given d loss / d output.
     pub fn input_gradient(&self, x: &Tiles<E>, d_output: &[E], d_input: &mut [E]) {
         assert_eq!((d_output.len(), d_input.len()), (x.rows() * self.outputs(), x.rows() * self.inputs()));
-        let (work, gradient) = (&mut self.workspace(), &mut Buffer::<E>::zeros(self.params.len()));
+        let (work, gradient) = (&mut self.step_workspace(), &mut Buffer::<E>::zeros(self.params.len()));
         let first = &self.layers[0];
-        let mut weights = Buffer::zeros(panels(first.inputs) * first.outputs * PANEL);
+        let mut weights = Buffer::zeros(padded(first.inputs) * first.outputs);
         self.transpose(first, &mut weights);
-        let mut out = Buffer::zeros(panels(self.inputs()) * STRIDE);
+        let mut out = Buffer::zeros(panels(self.inputs()) * TILE_STRIDE);
         for t in 0..x.count() {
             let (tile, rows) = x.tile(t);
             let (n, from) = (rows * self.outputs(), t * TILE_ROWS * self.outputs());
@@ -406,12 +318,11 @@ impl<E: Real> Mlp<E> {
             work.d_output[..n].copy_from_slice(&d_output[from..from + n]);
             let last = self.backward_tile(work, tile, rows, gradient);
             let delta = if first.head { &work.d_output_packed } else { &work.delta[last] };
-            self.product(delta, first.outputs, &weights, &mut out, first.inputs, rows, Epilogue::None, None);
+            let (delta, to) = (View(delta, first.outputs), ViewMut(&mut out, first.inputs));
+            self.matrices(rows).product(delta, &weights, Start::Zero, to, End::Store);
             for r in 0..rows {
                 let row = &mut d_input[(t * TILE_ROWS + r) * self.inputs()..][..self.inputs()];
-                for (p, part) in row.chunks_mut(PANEL).enumerate() {
-                    part.copy_from_slice(&out[p * STRIDE + r * PANEL..][..part.len()]);
-                }
+                get_row(&out, TILE_STRIDE, r, row);
             }
         }
     }
@@ -422,7 +333,7 @@ impl<E: Real> Mlp<E> {
         self.refresh();
     }
 
-    /// Brings the transposed weights up to date.
+    /// Computes the transposed weights from the parameters.
     fn refresh(&mut self) {
         let mut transposed = std::mem::take(&mut self.transposed);
         for (layer, to) in self.layers.iter().skip(1).zip(&mut transposed) {
@@ -441,173 +352,82 @@ impl<E: Real> Mlp<E> {
         transpose(weights, layer.inputs, layer.outputs, to);
     }
 
-    #[allow(clippy::too_many_arguments)] // the operands of one matrix product
-    fn product(
-        &self,
-        x: &[E],
-        inner: usize,
-        w: &[E],
-        y: &mut [E],
-        outer: usize,
-        rows: usize,
-        epilogue: Epilogue,
-        h: Option<&[E]>,
-    ) {
-        self.product_from(x, inner, w, None, false, y, outer, rows, epilogue, h);
+    fn matrices(&self, rows: usize) -> Matrices<E> {
+        Matrices::new(self.kernels, TILE_STRIDE, rows)
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn product_from(
-        &self,
-        x: &[E],
-        inner: usize,
-        w: &[E],
-        bias: Option<&[E]>,
-        accumulate: bool,
-        y: &mut [E],
-        outer: usize,
-        rows: usize,
-        epilogue: Epilogue,
-        h: Option<&[E]>,
-    ) {
-        let needed = |columns: usize| panels(columns) * STRIDE;
-        assert!(rows <= TILE_ROWS && x.len() >= needed(inner) && y.len() >= needed(outer));
-        assert!(w.len() >= panels(outer) * inner * PANEL);
-        assert!(bias.is_none_or(|b| b.len() >= panels(outer) * PANEL));
-        let slope = matches!(epilogue, Epilogue::TanhSlope | Epilogue::ReluSlope);
-        assert!(if slope { h.is_some_and(|h| h.len() >= needed(outer)) } else { h.is_none() });
-        let args = Product {
-            x: x.as_ptr(),
-            x_stride: STRIDE,
-            inner,
-            w: w.as_ptr(),
-            bias: bias.map_or(std::ptr::null(), <[E]>::as_ptr),
-            accumulate,
-            y: y.as_mut_ptr(),
-            y_stride: STRIDE,
-            outer,
-            rows,
-            h: h.map_or(std::ptr::null(), <[E]>::as_ptr),
-            epilogue,
-        };
-        // SAFETY: the lengths were just checked, and the table was chosen for this processor.
-        unsafe { (self.kernels.product)(&args) }
-    }
-
-    fn dots(&self, x: &[E], params: &[E], accumulate: bool, y: &mut [E], rows: usize) {
+    /// The last layer's outputs for these parameters (or a direction in parameter space). With the bias they replace
+    /// what `y` holds, without it they are added to it.
+    fn head_outputs(&self, x: &[E], params: &[E], with_bias: bool, y: &mut [E], rows: usize) {
         let head = self.layers[self.layers.len() - 1];
-        let w = &params[head.weights..head.bias];
-        let bias = &params[head.bias..];
-        assert!(rows <= TILE_ROWS && x.len() >= panels(head.inputs) * STRIDE && y.len() >= rows * head.outputs);
-        assert!(w.len() == head.weight_len() && bias.len() >= head.outputs);
-        let args = Dots {
-            x: x.as_ptr(),
-            x_stride: STRIDE,
-            inner: head.inputs,
-            w: w.as_ptr(),
-            bias: if accumulate { std::ptr::null() } else { bias.as_ptr() },
-            outputs: head.outputs,
-            y: y.as_mut_ptr(),
-            rows,
-        };
-        // SAFETY: the lengths were just checked, and the table was chosen for this processor.
-        unsafe { (self.kernels.dots)(&args) }
-    }
-
-    /// gradient += x^T d and its bias, for a layer whose packed panels run over the columns of `d`.
-    fn outer(&self, x: &[E], x_columns: usize, d: &[E], d_columns: usize, rows: usize, g: &mut [E]) {
-        let needed = |columns: usize| panels(columns) * STRIDE;
-        assert!(rows <= TILE_ROWS && x.len() >= needed(x_columns) && d.len() >= needed(d_columns));
-        assert!(g.len() >= panels(d_columns) * x_columns * PANEL);
-        let args = Outer {
-            x: x.as_ptr(),
-            x_stride: STRIDE,
-            x_columns,
-            d: d.as_ptr(),
-            d_stride: STRIDE,
-            d_columns,
-            rows,
-            g: g.as_mut_ptr(),
-        };
-        // SAFETY: the lengths were just checked, and the table was chosen for this processor.
-        unsafe { (self.kernels.outer)(&args) }
-    }
-
-    fn column_sums(&self, d: &[E], columns: usize, rows: usize, g: &mut [E]) {
-        assert!(rows <= TILE_ROWS && d.len() >= panels(columns) * STRIDE && g.len() >= panels(columns) * PANEL);
-        // SAFETY: the lengths were just checked, and the table was chosen for this processor.
-        unsafe { (self.kernels.column_sums)(d.as_ptr(), STRIDE, columns, rows, g.as_mut_ptr()) }
+        let (w, bias) = (&params[head.weights..head.bias], with_bias.then_some(&params[head.bias..]));
+        self.matrices(rows).dots(View(x, head.inputs), w, bias, head.outputs, y);
     }
 
     /// Fills `work.hidden` and `work.output`.
-    fn forward_tile(&self, work: &mut Workspace<E>, tile: &[E], rows: usize) {
-        let Workspace { hidden, output, .. } = work;
-        let head = self.layers.len() - 1;
+    fn forward_tile(&self, work: &mut MlpStepWorkspace<E>, tile: &[E], rows: usize) {
+        let MlpStepWorkspace { hidden, output, .. } = work;
+        let (head, matrices) = (self.layers.len() - 1, self.matrices(rows));
         for (l, layer) in self.layers[..head].iter().enumerate() {
             let (before, own) = hidden.split_at_mut(l);
-            let x = before.last().map_or(tile, |h| h);
-            let (w, b) = (&self.params[layer.weights..layer.bias], &self.params[layer.bias..]);
-            let epilogue = self.activation.forward();
-            self.product_from(x, layer.inputs, w, Some(b), false, &mut own[0], layer.outputs, rows, epilogue, None);
+            let x = View(before.last().map_or(tile, |h| h), layer.inputs);
+            let (w, bias) = (&self.params[layer.weights..layer.bias], Start::Bias(&self.params[layer.bias..]));
+            matrices.product(x, w, bias, ViewMut(&mut own[0], layer.outputs), End::Activate(self.activation));
         }
-        self.dots(hidden.last().map_or(tile, |h| h), &self.params, false, output, rows);
+        self.head_outputs(hidden.last().map_or(tile, |h| h), &self.params, true, output, rows);
     }
 
     /// Fills `work.output_tangent`, the outputs' derivative along `direction`; `work.hidden` is that of the forward pass.
-    fn tangent_tile(&self, work: &mut Workspace<E>, tile: &[E], rows: usize, direction: &[E]) {
-        let Workspace { hidden, tangent, output_tangent, .. } = work;
-        let head = self.layers.len() - 1;
+    fn tangent_tile(&self, work: &mut MlpStepWorkspace<E>, tile: &[E], rows: usize, direction: &[E]) {
+        let MlpStepWorkspace { hidden, tangent, output_tangent, .. } = work;
+        let (head, matrices) = (self.layers.len() - 1, self.matrices(rows));
         for (l, layer) in self.layers[..head].iter().enumerate() {
             let (before, own) = tangent.split_at_mut(l);
-            let h = (self.activation != Activation::Identity).then_some(&hidden[l][..]);
-            let x = if l == 0 { tile } else { &hidden[l - 1] };
-            let (dw, db) = (&direction[layer.weights..layer.bias], Some(&direction[layer.bias..]));
-            let (n, m, y, slope) = (layer.inputs, layer.outputs, &mut own[0], self.activation.slope());
+            let (y, slope) = (&mut own[0], End::TimesSlope(self.activation, &hidden[l]));
+            let x = View(if l == 0 { tile } else { &hidden[l - 1] }, layer.inputs);
+            let (dw, db) = (&direction[layer.weights..layer.bias], Start::Bias(&direction[layer.bias..]));
             match before.last() {
-                None => self.product_from(x, n, dw, db, false, y, m, rows, slope, h),
+                None => matrices.product(x, dw, db, ViewMut(y, layer.outputs), slope),
                 Some(dx) => {
-                    self.product_from(x, n, dw, db, false, y, m, rows, Epilogue::None, None);
-                    let w = &self.params[layer.weights..layer.bias];
-                    self.product_from(dx, n, w, None, true, y, m, rows, slope, h);
+                    matrices.product(x, dw, db, ViewMut(y, layer.outputs), End::Store);
+                    let (dx, w) = (View(dx, layer.inputs), &self.params[layer.weights..layer.bias]);
+                    matrices.product(dx, w, Start::Accumulate, ViewMut(y, layer.outputs), slope);
                 }
             }
         }
-        self.dots(hidden.last().map_or(tile, |h| h), direction, false, output_tangent, rows);
+        self.head_outputs(hidden.last().map_or(tile, |h| h), direction, true, output_tangent, rows);
         if let Some(dx) = tangent.last() {
-            self.dots(dx, &self.params, true, output_tangent, rows);
+            self.head_outputs(dx, &self.params, false, output_tangent, rows);
         }
     }
 
     /// Adds the tile's gradient for `work.d_output`; returns which delta buffer holds the first layer's.
-    fn backward_tile(&self, work: &mut Workspace<E>, tile: &[E], rows: usize, gradient: &mut [E]) -> usize {
-        let Workspace { hidden, delta, d_output, d_output_packed, .. } = work;
-        let head = self.layers[self.layers.len() - 1];
+    fn backward_tile(&self, work: &mut MlpStepWorkspace<E>, tile: &[E], rows: usize, gradient: &mut [E]) -> usize {
+        let MlpStepWorkspace { hidden, delta, d_output, d_output_packed, .. } = work;
+        let (head, matrices) = (self.layers[self.layers.len() - 1], self.matrices(rows));
         for (r, row) in d_output.chunks_exact(head.outputs).take(rows).enumerate() {
-            for (p, part) in row.chunks(PANEL).enumerate() {
-                let at = p * STRIDE + r * PANEL;
-                d_output_packed[at..at + part.len()].copy_from_slice(part);
-            }
+            put_row(d_output_packed, TILE_STRIDE, r, row);
         }
-        let x = hidden.last().map_or(tile, |h| h);
-        self.outer(d_output_packed, head.outputs, x, head.inputs, rows, &mut gradient[head.weights..head.bias]);
-        self.column_sums(d_output_packed, head.outputs, rows, &mut gradient[head.bias..]);
+        let x = View(hidden.last().map_or(tile, |h| h), head.inputs);
+        let d_head = View(d_output_packed, head.outputs);
+        matrices.outer(d_head, x, &mut gradient[head.weights..head.bias]);
+        matrices.column_sums(d_head, &mut gradient[head.bias..]);
         let mut current = 0;
-        let slope = self.activation.slope();
-        let identity = self.activation == Activation::Identity;
         for l in (0..self.layers.len() - 1).rev() {
             let (layer, above) = (self.layers[l], self.layers[l + 1]);
             let (one, two) = delta.split_at_mut(1);
             let (from, to) = if current == 0 { (&two[0], &mut one[0]) } else { (&one[0], &mut two[0]) };
-            let (d, w): (&[E], &[E]) = if above.head {
-                (d_output_packed, &self.params[above.weights..above.bias])
+            let (d, w): (View<E>, &[E]) = if above.head {
+                (d_head, &self.params[above.weights..above.bias])
             } else {
-                (from, &self.transposed[l])
+                (View(from, above.outputs), &self.transposed[l])
             };
-            let h = (!identity).then_some(&hidden[l][..]);
-            self.product(d, above.outputs, w, to, layer.outputs, rows, slope, h);
-            let x = if l == 0 { tile } else { &hidden[l - 1] };
-            self.outer(x, layer.inputs, to, layer.outputs, rows, &mut gradient[layer.weights..layer.bias]);
-            self.column_sums(to, layer.outputs, rows, &mut gradient[layer.bias..]);
+            let slope = End::TimesSlope(self.activation, &hidden[l]);
+            matrices.product(d, w, Start::Zero, ViewMut(to, layer.outputs), slope);
+            let x = View(if l == 0 { tile } else { &hidden[l - 1] }, layer.inputs);
+            let d = View(to, layer.outputs);
+            matrices.outer(x, d, &mut gradient[layer.weights..layer.bias]);
+            matrices.column_sums(d, &mut gradient[layer.bias..]);
             current = 1 - current;
         }
         1 - current

@@ -1,43 +1,43 @@
-//! Either kind of network behind one face: what trains a network need not know whether it remembers.
+//! Feed-forward and recurrent networks with the same functions, so that training code need not distinguish them.
 
 use crate::adam::Adam;
-use crate::gru::{Gru, GruMemory, GruWorkspace};
+use crate::gru::{Gru, GruPassWorkspace, GruStepWorkspace};
 use crate::init::Init;
-use crate::mlp::{Mlp, PassMemory, Workspace};
+use crate::mlp::{Mlp, MlpPassWorkspace, MlpStepWorkspace};
 use crate::real::Real;
 use crate::sequences::Sequences;
 use crate::tiles::Tiles;
 use rand::Rng;
 
-/// A network that sees one row at a time, or one that remembers.
+/// A feed-forward or a recurrent network.
 #[derive(Clone)]
 pub enum Network<E: Real> {
-    /// Its output follows from its input alone.
-    Plain(Mlp<E>),
-    /// It has a state that goes from row to row.
+    /// The output depends on the input alone.
+    FeedForward(Mlp<E>),
+    /// The output also depends on a state that is carried from row to row.
     Recurrent(Gru<E>),
 }
 
-/// Memory for single steps of a [`Network`].
-pub enum NetworkWork<E> {
+/// Scratch space of a [`Network`] for single steps.
+pub enum StepWorkspace<E> {
     /// See [`Network`].
-    Plain(Workspace<E>),
+    FeedForward(MlpStepWorkspace<E>),
     /// See [`Network`].
-    Recurrent(GruWorkspace<E>),
+    Recurrent(GruStepWorkspace<E>),
 }
 
-/// Memory for passes of a [`Network`] over a batch.
-pub enum NetworkMemory<E> {
+/// Scratch space of a [`Network`] for passes over a batch.
+pub enum PassWorkspace<E> {
     /// See [`Network`].
-    Plain(PassMemory<E>),
+    FeedForward(MlpPassWorkspace<E>),
     /// See [`Network`].
-    Recurrent(GruMemory<E>),
+    Recurrent(GruPassWorkspace<E>),
 }
 
-/// A batch, packed for a [`Network`]: it consists of pieces that are rows, or sequences of rows.
+/// A batch, packed for a [`Network`]. Its items are rows, or sequences of rows for a recurrent network.
 pub enum Batch<E> {
     /// See [`Network`].
-    Plain(Tiles<E>),
+    FeedForward(Tiles<E>),
     /// See [`Network`].
     Recurrent(Sequences<E>),
 }
@@ -47,35 +47,35 @@ pub enum Batch<E> {
 pub struct Source<'a, E> {
     /// Row-major.
     pub rows: &'a [E],
-    /// Rows of a sequence; the others are for networks that remember.
+    /// Rows of a sequence. This and the fields below are for recurrent networks.
     pub steps: usize,
-    /// The state before every row; only those before a sequence count.
+    /// The state before every row; only the one before a sequence's first row is used.
     pub states: &'a [E],
     /// For every row, whether it starts from a state of zero.
     pub starts: &'a [bool],
 }
 
 impl<'a, E> Source<'a, E> {
-    /// Rows that have nothing to do with one another.
+    /// Rows that are independent of one another.
     pub fn of_rows(rows: &'a [E]) -> Self {
         Source { rows, steps: 1, states: &[], starts: &[] }
     }
 }
 
-const MIXED: &str = "memory and batches are made for one kind of network";
+const MIXED: &str = "workspaces and batches are made for one kind of network";
 
 /// The same call for either kind.
 macro_rules! either {
     ($self:expr, $it:ident => $call:expr) => {
         match $self {
-            Self::Plain($it) => $call,
+            Self::FeedForward($it) => $call,
             Self::Recurrent($it) => $call,
         }
     };
 }
 
 impl<E: Real> Network<E> {
-    /// Draws all parameters afresh.
+    /// Draws all initial parameters.
     pub fn init(&mut self, init: Init, rng: &mut impl Rng) {
         either!(self, net => net.init(init, rng));
     }
@@ -95,10 +95,10 @@ impl<E: Real> Network<E> {
         either!(self, net => net.outputs())
     }
 
-    /// Numbers in a state; none for a network that does not remember.
+    /// Numbers in a state; zero for a feed-forward network.
     pub fn units(&self) -> usize {
         match self {
-            Network::Plain(_) => 0,
+            Network::FeedForward(_) => 0,
             Network::Recurrent(net) => net.units(),
         }
     }
@@ -113,7 +113,7 @@ impl<E: Real> Network<E> {
         either!(self, net => net.set_params(params));
     }
 
-    /// Layers.
+    /// Number of layers.
     pub fn depth(&self) -> usize {
         either!(self, net => net.depth())
     }
@@ -121,7 +121,7 @@ impl<E: Real> Network<E> {
     /// The name of layer `l`.
     pub fn name(&self, l: usize) -> String {
         match self {
-            Network::Plain(_) => l.to_string(),
+            Network::FeedForward(_) => l.to_string(),
             Network::Recurrent(net) => net.name(l).to_string(),
         }
     }
@@ -129,7 +129,7 @@ impl<E: Real> Network<E> {
     /// Rows and columns of the weights of layer `l`.
     pub fn shape(&self, l: usize) -> (usize, usize) {
         match self {
-            Network::Plain(net) => (net.sizes()[l], net.sizes()[l + 1]),
+            Network::FeedForward(net) => (net.sizes()[l], net.sizes()[l + 1]),
             Network::Recurrent(net) => net.shape(l),
         }
     }
@@ -154,55 +154,57 @@ impl<E: Real> Network<E> {
         either!(self, net => net.flops_per_row())
     }
 
-    /// Memory for single steps.
-    pub fn workspace(&self) -> NetworkWork<E> {
+    /// Scratch space for single steps.
+    pub fn step_workspace(&self) -> StepWorkspace<E> {
         match self {
-            Network::Plain(net) => NetworkWork::Plain(net.workspace()),
-            Network::Recurrent(net) => NetworkWork::Recurrent(net.workspace()),
+            Network::FeedForward(net) => StepWorkspace::FeedForward(net.step_workspace()),
+            Network::Recurrent(net) => StepWorkspace::Recurrent(net.step_workspace()),
         }
     }
 
-    /// Memory for passes over batches of up to `chunks` parts (see [`Batch::chunks`]).
-    pub fn pass_memory(&self, chunks: usize) -> NetworkMemory<E> {
+    /// Scratch space for passes over batches of up to `parts` parts (see [`Batch::parts`]).
+    pub fn pass_workspace(&self, parts: usize) -> PassWorkspace<E> {
         match self {
-            Network::Plain(net) => NetworkMemory::Plain(net.pass_memory(chunks)),
-            Network::Recurrent(net) => NetworkMemory::Recurrent(net.pass_memory(chunks)),
+            Network::FeedForward(net) => PassWorkspace::FeedForward(net.pass_workspace(parts)),
+            Network::Recurrent(net) => PassWorkspace::Recurrent(net.pass_workspace(parts)),
         }
     }
 
     /// An empty batch for this network.
     pub fn batch(&self) -> Batch<E> {
         match self {
-            Network::Plain(net) => Batch::Plain(Tiles::new(net.inputs())),
+            Network::FeedForward(net) => Batch::FeedForward(Tiles::new(net.inputs())),
             Network::Recurrent(net) => Batch::Recurrent(Sequences::new(net.inputs(), net.units())),
         }
     }
 
     /// The outputs of up to [`crate::TILE_ROWS`] rows, row-major in and out; each row's state is replaced by the next.
-    pub fn infer(&self, work: &mut NetworkWork<E>, rows: &[E], states: &mut [E], out: &mut [E]) {
+    pub fn infer(&self, work: &mut StepWorkspace<E>, rows: &[E], states: &mut [E], out: &mut [E]) {
         match (self, work) {
-            (Network::Plain(net), NetworkWork::Plain(work)) => net.infer(work, rows, out),
-            (Network::Recurrent(net), NetworkWork::Recurrent(work)) => net.infer(work, rows, states, out),
+            (Network::FeedForward(net), StepWorkspace::FeedForward(work)) => net.infer(work, rows, out),
+            (Network::Recurrent(net), StepWorkspace::Recurrent(work)) => net.infer(work, rows, states, out),
             _ => unreachable!("{MIXED}"),
         }
     }
 
     /// The outputs of a whole batch, row-major.
-    pub fn evaluate(&self, memory: &mut NetworkMemory<E>, x: &Batch<E>, out: &mut [E]) {
-        match (self, memory, x) {
-            (Network::Plain(net), NetworkMemory::Plain(memory), Batch::Plain(x)) => net.evaluate(memory, x, out),
-            (Network::Recurrent(net), NetworkMemory::Recurrent(memory), Batch::Recurrent(x)) => {
-                net.evaluate(memory, x, out);
+    pub fn evaluate(&self, workspace: &mut PassWorkspace<E>, x: &Batch<E>, out: &mut [E]) {
+        match (self, workspace, x) {
+            (Network::FeedForward(net), PassWorkspace::FeedForward(workspace), Batch::FeedForward(x)) => {
+                net.evaluate(workspace, x, out)
+            }
+            (Network::Recurrent(net), PassWorkspace::Recurrent(workspace), Batch::Recurrent(x)) => {
+                net.evaluate(workspace, x, out);
             }
             _ => unreachable!("{MIXED}"),
         }
     }
 
-    /// The same with the state after every row; for a network that remembers.
-    pub fn unroll(&self, memory: &mut NetworkMemory<E>, x: &Batch<E>, out: &mut [E], after: &mut [E]) {
-        match (self, memory, x) {
-            (Network::Recurrent(net), NetworkMemory::Recurrent(memory), Batch::Recurrent(x)) => {
-                net.unroll(memory, x, out, after);
+    /// The same with the state after every row; for a recurrent network.
+    pub fn unroll(&self, workspace: &mut PassWorkspace<E>, x: &Batch<E>, out: &mut [E], after: &mut [E]) {
+        match (self, workspace, x) {
+            (Network::Recurrent(net), PassWorkspace::Recurrent(workspace), Batch::Recurrent(x)) => {
+                net.unroll(workspace, x, out, after);
             }
             _ => unreachable!("{MIXED}"),
         }
@@ -211,34 +213,36 @@ impl<E: Real> Network<E> {
     /// One pass over a batch: see [`Mlp::pass`] and [`Gru::pass`].
     pub fn pass<A: Send>(
         &self,
-        memory: &mut NetworkMemory<E>,
+        workspace: &mut PassWorkspace<E>,
         x: &Batch<E>,
         sums: &mut [A],
         loss: impl Fn(&mut A, usize, &[E], &mut [E]) + Sync,
     ) {
-        match (self, memory, x) {
-            (Network::Plain(net), NetworkMemory::Plain(memory), Batch::Plain(x)) => net.pass(memory, x, sums, loss),
-            (Network::Recurrent(net), NetworkMemory::Recurrent(memory), Batch::Recurrent(x)) => {
-                net.pass(memory, x, sums, loss);
+        match (self, workspace, x) {
+            (Network::FeedForward(net), PassWorkspace::FeedForward(workspace), Batch::FeedForward(x)) => {
+                net.pass(workspace, x, sums, loss)
+            }
+            (Network::Recurrent(net), PassWorkspace::Recurrent(workspace), Batch::Recurrent(x)) => {
+                net.pass(workspace, x, sums, loss);
             }
             _ => unreachable!("{MIXED}"),
         }
     }
 
-    /// See [`Mlp::tangent_pass`]; only a network that does not remember has it.
+    /// See [`Mlp::tangent_pass`]; only a feed-forward network has it.
     pub fn tangent_pass<A: Send>(
         &self,
-        memory: &mut NetworkMemory<E>,
+        workspace: &mut PassWorkspace<E>,
         x: &Batch<E>,
         direction: &[E],
         sums: &mut [A],
         loss: impl Fn(&mut A, usize, &[E], &[E], &mut [E]) + Sync,
     ) {
-        match (self, memory, x) {
-            (Network::Plain(net), NetworkMemory::Plain(memory), Batch::Plain(x)) => {
-                net.tangent_pass(memory, x, direction, sums, loss);
+        match (self, workspace, x) {
+            (Network::FeedForward(net), PassWorkspace::FeedForward(workspace), Batch::FeedForward(x)) => {
+                net.tangent_pass(workspace, x, direction, sums, loss);
             }
-            _ => unreachable!("second-order steps are refused for networks that remember"),
+            _ => unreachable!("second-order steps are refused for recurrent networks"),
         }
     }
 
@@ -248,10 +252,10 @@ impl<E: Real> Network<E> {
     }
 }
 
-impl<E: Real> NetworkMemory<E> {
+impl<E: Real> PassWorkspace<E> {
     /// The gradient of the last pass, summed over the batch, in the order of the network's parameters.
     pub fn gradient(&self) -> &[E] {
-        either!(self, memory => memory.gradient())
+        either!(self, workspace => workspace.gradient())
     }
 }
 
@@ -259,15 +263,15 @@ impl<E: Real> Batch<E> {
     /// Packs all rows.
     pub fn fill(&mut self, source: Source<E>) {
         match self {
-            Batch::Plain(x) => x.fill(source.rows),
+            Batch::FeedForward(x) => x.fill(source.rows),
             Batch::Recurrent(x) => x.fill(source.steps, source.rows, source.states, source.starts),
         }
     }
 
-    /// Packs the pieces that `index` names, in its order; a sequence's number is that of its first row over its steps.
+    /// Packs the items that `index` names, in its order; a sequence's number is that of its first row divided by its steps.
     pub fn gather(&mut self, source: Source<E>, index: &[u32]) {
         match self {
-            Batch::Plain(x) => x.gather(source.rows, index),
+            Batch::FeedForward(x) => x.gather(source.rows, index),
             Batch::Recurrent(x) => {
                 let first: Vec<u32> = index.iter().map(|i| i * source.steps as u32).collect();
                 x.gather(source.steps, &first, source.rows, source.states, source.starts);
@@ -285,24 +289,24 @@ impl<E: Real> Batch<E> {
         either!(self, x => x.columns())
     }
 
-    /// Rows of a piece.
+    /// Rows of an item.
     pub fn steps(&self) -> usize {
         match self {
-            Batch::Plain(_) => 1,
+            Batch::FeedForward(_) => 1,
             Batch::Recurrent(x) => x.steps(),
         }
     }
 
-    /// For every row which one of the source's it is, after [`Batch::gather`] of the pieces `index`.
+    /// For every row of the batch, which row of the source it is, after [`Batch::gather`] of the items `index`.
     pub fn named<'a>(&'a self, index: &'a [u32]) -> &'a [u32] {
         match self {
-            Batch::Plain(_) => index,
+            Batch::FeedForward(_) => index,
             Batch::Recurrent(x) => x.source(),
         }
     }
 
-    /// Parts whose sums are formed apart and added in order.
-    pub fn chunks(&self) -> usize {
-        either!(self, x => x.chunks())
+    /// Parts of the batch: each is summed apart, and their sums are added in a fixed order.
+    pub fn parts(&self) -> usize {
+        either!(self, x => x.parts())
     }
 }

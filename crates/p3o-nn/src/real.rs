@@ -1,4 +1,4 @@
-//! The two number types: f32 for work, f64 for proofs.
+//! The two number types: f32 for training, f64 for checks.
 
 use crate::kernels::Kernels;
 use crate::simd::Isa;
@@ -25,7 +25,7 @@ pub trait Real:
     + Sum
     + 'static
 {
-    /// Nothing.
+    /// Zero.
     const ZERO: Self;
     /// One.
     const ONE: Self;

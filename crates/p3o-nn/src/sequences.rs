@@ -1,15 +1,15 @@
-//! A batch of sequences cut into groups, packed the way the kernels read it.
+//! A batch of sequences cut into blocks, packed the way the kernels read it.
 
+use crate::block::Block;
 use crate::buffer::Buffer;
-use crate::group::Group;
 use crate::kernels::{PANEL, panels};
 use crate::real::Real;
-use crate::tiles::MAX_CHUNKS;
+use crate::reduce;
 
-/// Sequences of a group: one register tile's height, so that all steps of a group fit the second-level cache together.
-const GROUP: usize = 12;
+/// Sequences of a block: the height of one register tile, so that all steps of a block fit the second-level cache together.
+const BLOCK_SEQUENCES: usize = 12;
 
-/// A batch of sequences of equal length with the states they begin in, time-major within each group. Its rows are
+/// A batch of sequences of equal length with the states they begin in, time-major within each block. Its rows are
 /// numbered sequence by sequence.
 pub struct Sequences<E> {
     data: Buffer<E>,
@@ -69,15 +69,15 @@ impl<E: Real> Sequences<E> {
         self.starts.resize(count * steps, false);
         self.source.resize(count * steps, 0);
         for s in 0..count {
-            let (group, within, from) = (self.group(s / GROUP), s % GROUP, first(s));
+            let (block, within, from) = (self.block(s / BLOCK_SEQUENCES), s % BLOCK_SEQUENCES, first(s));
             self.states[s * units..][..units].copy_from_slice(&states[from * units..][..units]);
-            let before = s / GROUP * GROUP * steps;
+            let before = s / BLOCK_SEQUENCES * BLOCK_SEQUENCES * steps;
             let data = &mut self.data[before * panels(columns) * PANEL..];
             for t in 0..steps {
-                let row = t * group.sequences + within;
+                let row = t * block.sequences + within;
                 self.source[s * steps + t] = (from + t) as u32;
                 self.starts[before + row] = starts[from + t];
-                group.put(data, row, &rows[(from + t) * columns..][..columns]);
+                block.put(data, row, &rows[(from + t) * columns..][..columns]);
             }
         }
     }
@@ -112,40 +112,39 @@ impl<E: Real> Sequences<E> {
         &self.source
     }
 
-    pub(crate) fn groups(&self) -> usize {
-        self.count.div_ceil(GROUP)
+    pub(crate) fn blocks(&self) -> usize {
+        self.count.div_ceil(BLOCK_SEQUENCES)
     }
 
-    pub(crate) fn group(&self, g: usize) -> Group {
-        Group { sequences: (self.count - g * GROUP).min(GROUP), steps: self.steps }
+    pub(crate) fn block(&self, b: usize) -> Block {
+        Block { sequences: (self.count - b * BLOCK_SEQUENCES).min(BLOCK_SEQUENCES), steps: self.steps }
     }
 
-    /// The largest group.
-    pub(crate) fn largest(&self) -> Group {
-        Group { sequences: self.count.min(GROUP), steps: self.steps }
+    /// The largest block.
+    pub(crate) fn largest(&self) -> Block {
+        Block { sequences: self.count.min(BLOCK_SEQUENCES), steps: self.steps }
     }
 
-    /// The first row of a group, its packed rows, its sequences' first states, and its flags in the order of its rows.
-    pub(crate) fn parts(&self, g: usize) -> (usize, &[E], &[E], &[bool]) {
-        let (first, rows) = (g * GROUP * self.steps, self.group(g).rows());
+    /// The first row of a block, its packed rows, the states its sequences begin in, and its flags in the order of its rows.
+    pub(crate) fn data(&self, b: usize) -> (usize, &[E], &[E], &[bool]) {
+        let (first, rows) = (b * BLOCK_SEQUENCES * self.steps, self.block(b).rows());
         let width = panels(self.columns) * PANEL;
-        let sequences = self.group(g).sequences;
+        let sequences = self.block(b).sequences;
         (
             first,
             &self.data[first * width..][..rows * width],
-            &self.states[g * GROUP * self.units..][..sequences * self.units],
+            &self.states[b * BLOCK_SEQUENCES * self.units..][..sequences * self.units],
             &self.starts[first..][..rows],
         )
     }
 
-    /// Parts whose sums are formed apart and added in order.
-    pub fn chunks(&self) -> usize {
-        self.groups().min(MAX_CHUNKS)
+    /// Parts of the batch: each is summed apart, and their sums are added in a fixed order.
+    pub fn parts(&self) -> usize {
+        reduce::parts(self.blocks())
     }
 
-    /// The groups of one part.
-    pub(crate) fn chunk(&self, c: usize) -> std::ops::Range<usize> {
-        let (groups, chunks) = (self.groups(), self.chunks());
-        c * groups / chunks..(c + 1) * groups / chunks
+    /// The blocks of one part.
+    pub(crate) fn part(&self, part: usize) -> std::ops::Range<usize> {
+        reduce::part(self.blocks(), part)
     }
 }

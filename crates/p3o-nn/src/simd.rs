@@ -1,7 +1,7 @@
-//! Sixteen numbers at a time, on whatever the processor has.
+//! Vectors of sixteen numbers on every instruction set.
 //!
 //! Every kernel is written once over [`Simd`], whose vectors always have sixteen lanes: one AVX-512 register, two AVX2
-//! registers, or a plain array. Each operation is a single correctly rounded one (a fused multiply-add counts as one), and
+//! registers, or an array. Each operation is a single correctly rounded one (a fused multiply-add counts as one), and
 //! reductions follow one fixed tree, so the three give the same bits.
 
 use crate::real::Real;
@@ -107,19 +107,19 @@ unsafe fn tanh_f32<S: Simd<E = f32>>(x: S::V) -> S::V {
     }
 }
 
-/// Plain arrays of f32 or f64.
+/// Arrays of f32 or f64.
 #[derive(Clone, Copy)]
-pub(crate) struct Plain<E>(std::marker::PhantomData<E>);
+pub(crate) struct Scalar<E>(std::marker::PhantomData<E>);
 
 #[inline(always)]
 fn zip<E: Real>(a: [E; LANES], b: [E; LANES], f: impl Fn(E, E) -> E) -> [E; LANES] {
     std::array::from_fn(|i| f(a[i], b[i]))
 }
 
-macro_rules! plain {
+macro_rules! scalar {
     ($e:ty, $tanh:expr, $guess:expr) => {
         // SAFETY: only loads and stores through pointers that the caller vouches for; no special instructions.
-        unsafe impl Simd for Plain<$e> {
+        unsafe impl Simd for Scalar<$e> {
             type E = $e;
             type V = [$e; LANES];
             #[inline(always)]
@@ -193,13 +193,13 @@ macro_rules! plain {
     };
 }
 
-plain!(
+scalar!(
     f32,
-    // SAFETY: plain arrays need no special instructions.
-    |x| unsafe { tanh_f32::<Plain<f32>>(x) },
+    // SAFETY: arrays need no special instructions.
+    |x| unsafe { tanh_f32::<Scalar<f32>>(x) },
     |x: f32| f32::from_bits(0x7EF3_11C3u32.wrapping_sub(x.to_bits()))
 );
-plain!(f64, |x: [f64; LANES]| x.map(libm::tanh), |x: f64| 1.0 / x);
+scalar!(f64, |x: [f64; LANES]| x.map(libm::tanh), |x: f64| 1.0 / x);
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {

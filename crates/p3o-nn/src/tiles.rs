@@ -1,15 +1,17 @@
 //! A batch of rows cut into tiles, packed the way the kernels read it.
 
 use crate::buffer::Buffer;
-use crate::kernels::{PANEL, panels};
+use crate::kernels::{PANEL, padded};
+use crate::matrix::put_row;
 use crate::real::Real;
+use crate::reduce;
 
 /// Rows of a tile: small enough that a tile's activations stay in the second-level cache through all layers, and a
 /// multiple of every register tile's height.
 pub const TILE_ROWS: usize = 120;
 
-/// The parts into which a batch's gradient is summed, whatever the number of threads.
-pub(crate) const MAX_CHUNKS: usize = 16;
+/// Elements from one panel of a tile to the next.
+pub(crate) const TILE_STRIDE: usize = TILE_ROWS * PANEL;
 
 /// A batch of rows, panel-major within each tile.
 pub struct Tiles<E> {
@@ -49,15 +51,12 @@ impl<E: Real> Tiles<E> {
     }
 
     fn put(&mut self, row: usize, values: &[E]) {
-        let tile = row / TILE_ROWS * self.tile_len();
-        for (p, part) in values.chunks(PANEL).enumerate() {
-            let at = tile + (p * TILE_ROWS + row % TILE_ROWS) * PANEL;
-            self.data[at..at + part.len()].copy_from_slice(part);
-        }
+        let from = row / TILE_ROWS * self.tile_len();
+        put_row(&mut self.data[from..], TILE_STRIDE, row % TILE_ROWS, values);
     }
 
     fn tile_len(&self) -> usize {
-        panels(self.columns) * TILE_ROWS * PANEL
+        padded(self.columns) * TILE_ROWS
     }
 
     /// Rows in the batch.
@@ -81,14 +80,13 @@ impl<E: Real> Tiles<E> {
         (&self.data[t * len..(t + 1) * len], (self.rows - t * TILE_ROWS).min(TILE_ROWS))
     }
 
-    /// Parts whose sums are formed apart and added in order.
-    pub fn chunks(&self) -> usize {
-        self.count().min(MAX_CHUNKS)
+    /// Parts of the batch: each is summed apart, and their sums are added in a fixed order.
+    pub fn parts(&self) -> usize {
+        reduce::parts(self.count())
     }
 
     /// The tiles of one part.
-    pub(crate) fn chunk(&self, c: usize) -> std::ops::Range<usize> {
-        let (tiles, chunks) = (self.count(), self.chunks());
-        c * tiles / chunks..(c + 1) * tiles / chunks
+    pub(crate) fn part(&self, part: usize) -> std::ops::Range<usize> {
+        reduce::part(self.count(), part)
     }
 }

@@ -58,7 +58,7 @@ fn perceptron_updates() {
     let data: Vec<f32> = (0..ROWS * 33).map(|i| (i * 37 % 101) as f32 / 50.0 - 1.0).collect();
     let index: Vec<u32> = (0..ROWS as u32).rev().collect();
     let (mut x, mut small) = (Tiles::new(33), Tiles::new(33));
-    let (mut memory, mut work) = (net.pass_memory(16), net.workspace());
+    let (mut workspace, mut work) = (net.pass_workspace(16), net.step_workspace());
     let mut adam = Adam::new(net.params().len(), 1e-3);
     let direction = net.params().to_vec();
     let mut log_std = ([0.0; 2], Adam::new(2, 1e-3));
@@ -67,16 +67,16 @@ fn perceptron_updates() {
     let update = || {
         x.gather(&data, &index);
         small.gather(&data, &index[..64]);
-        net.pass(&mut memory, &x, &mut sums, |sum, _, y, d| {
+        net.pass(&mut workspace, &x, &mut sums, |sum, _, y, d| {
             *sum += y[0];
             d.copy_from_slice(y);
         });
-        net.step(&mut adam, memory.gradient());
-        net.pass(&mut memory, &small, &mut [0.0], |_, _, y, d| d.copy_from_slice(y));
-        net.step(&mut adam, memory.gradient());
+        net.step(&mut adam, workspace.gradient());
+        net.pass(&mut workspace, &small, &mut [0.0], |_, _, y, d| d.copy_from_slice(y));
+        net.step(&mut adam, workspace.gradient());
         log_std.1.step_few(&mut log_std.0, &[0.1, -0.1]);
-        net.tangent_pass(&mut memory, &x, &direction, &mut sums, |_, _, _, t, d| d.copy_from_slice(t));
-        net.evaluate(&mut memory, &x, &mut out);
+        net.tangent_pass(&mut workspace, &x, &direction, &mut sums, |_, _, _, t, d| d.copy_from_slice(t));
+        net.evaluate(&mut workspace, &x, &mut out);
         net.infer(&mut work, &data[..33 * 16], &mut out[..32]);
     };
 
@@ -92,21 +92,21 @@ fn recurrent_updates() {
     let mut after = states.clone();
     let first: Vec<u32> = (0..20).rev().map(|s| s * 125).collect();
     let (mut x, mut small) = (Sequences::new(33, 17), Sequences::new(33, 17));
-    let (mut memory, mut work) = (net.pass_memory(16), net.workspace());
+    let (mut workspace, mut work) = (net.pass_workspace(16), net.step_workspace());
     let mut adam = Adam::new(net.params().len(), 1e-3);
     let (mut out, mut sums, mut carried) = (vec![0.0; ROWS * 2], vec![0.0; 16], vec![0.0; 16 * 17]);
     check(|| {
         x.fill(10, &data, &states, &starts);
         small.gather(25, &first, &data, &states, &starts);
-        net.pass(&mut memory, &x, &mut sums, |sum, _, y, d| {
+        net.pass(&mut workspace, &x, &mut sums, |sum, _, y, d| {
             *sum += y[0];
             d.copy_from_slice(y);
         });
-        net.step(&mut adam, memory.gradient());
-        net.pass(&mut memory, &small, &mut [0.0; 2], |_, _, y, d| d.copy_from_slice(y));
-        net.step(&mut adam, memory.gradient());
-        net.evaluate(&mut memory, &x, &mut out);
-        net.unroll(&mut memory, &x, &mut out, &mut after);
+        net.step(&mut adam, workspace.gradient());
+        net.pass(&mut workspace, &small, &mut [0.0; 2], |_, _, y, d| d.copy_from_slice(y));
+        net.step(&mut adam, workspace.gradient());
+        net.evaluate(&mut workspace, &x, &mut out);
+        net.unroll(&mut workspace, &x, &mut out, &mut after);
         net.infer(&mut work, &data[..33 * 16], &mut carried, &mut out[..32]);
     });
 }

@@ -7,6 +7,7 @@ mod promises {
     mod heads;
     mod init;
     mod nan;
+    mod peak;
     mod precision;
     mod same_bits;
     mod support;

@@ -49,10 +49,10 @@ fn step_is_step_few() {
 
 fn train(net: &mut Mlp<f32>, adam: &mut Adam<f32>, steps: usize) {
     let x = tiles(5, &uniform(130 * 5, &mut rng(9)));
-    let mut memory = net.pass_memory(2);
+    let mut workspace = net.pass_workspace(2);
     for _ in 0..steps {
-        net.pass(&mut memory, &x, &mut [(); 2], |(), _, y, d| d.iter_mut().zip(y).for_each(|(d, y)| *d = y - 0.3));
-        net.step(adam, memory.gradient());
+        net.pass(&mut workspace, &x, &mut [(); 2], |(), _, y, d| d.iter_mut().zip(y).for_each(|(d, y)| *d = y - 0.3));
+        net.step(adam, workspace.gradient());
     }
 }
 

@@ -64,9 +64,9 @@ fn check_piece(what: &str, gradient: &[f64], numeric: impl Fn(usize) -> f64) {
 /// One pass: the gradient in the order of the parameters.
 fn gradient(net: &Mlp<f64>, oracle: &Oracle, x: &[f64]) -> Vec<f64> {
     let (tiles, n) = (tiles(net.inputs(), x), net.outputs());
-    let mut memory = net.pass_memory(tiles.chunks());
-    let mut sums = vec![0.0; tiles.chunks()];
-    net.pass(&mut memory, &tiles, &mut sums, |sum, first, y, d| {
+    let mut workspace = net.pass_workspace(tiles.parts());
+    let mut sums = vec![0.0; tiles.parts()];
+    net.pass(&mut workspace, &tiles, &mut sums, |sum, first, y, d| {
         for (r, (y, d)) in y.chunks_exact(n).zip(d.chunks_exact_mut(n)).enumerate() {
             *sum += loss(first + r, y, d);
         }
@@ -74,7 +74,7 @@ fn gradient(net: &Mlp<f64>, oracle: &Oracle, x: &[f64]) -> Vec<f64> {
     let rows = x.chunks_exact(net.inputs()).enumerate();
     let expected: f64 = rows.map(|(r, x)| loss_of_row(oracle, r, x)).sum();
     assert!(relative_error(sums.iter().sum(), expected, 1.0) < 1e-12, "the loss of the pass itself");
-    memory.gradient().to_vec()
+    workspace.gradient().to_vec()
 }
 
 /// Samples every piece, then all parameters at once along a random direction.
@@ -165,7 +165,7 @@ fn parameters_of_every_shape_over_two_tiles() {
 
 /// 119 to 121 straddle a tile; 2500 rows are 21 tiles in 16 parts, some of one tile and some of two.
 #[test]
-fn parameters_at_the_edges_of_tiles_and_chunks() {
+fn parameters_at_the_edges_of_tiles_and_parts() {
     for rows in [1, 7, 119, 120, 121, 500, 2500] {
         for activation in ACTIVATIONS {
             check_parameters(&[5, 17, 2], activation, rows);
@@ -185,26 +185,26 @@ fn inputs_of_every_shape() {
 }
 
 #[test]
-fn inputs_at_the_edges_of_tiles_and_chunks() {
+fn inputs_at_the_edges_of_tiles_and_parts() {
     for rows in [1, 119, 120, 121, 500, 2500] {
         check_inputs(&[5, 17, 2], Activation::Tanh, rows);
         check_inputs(&[33, 5], Activation::Identity, rows);
     }
 }
 
-/// A second pass on the same memory starts from zero, also after a batch with more parts.
+/// A second pass on the same workspace starts from zero, also after a batch with more parts.
 #[test]
-fn memory_keeps_nothing_from_the_pass_before() {
+fn workspace_keeps_nothing_from_the_pass_before() {
     let net = random_net::<f64>(&[5, 17, 33, 2], Activation::Tanh, 1);
     let (long, short) = (uniform(2500 * 5, &mut rng(6)), uniform(250 * 5, &mut rng(7)));
-    let run = |memory: &mut _, x: &[f64]| {
+    let run = |workspace: &mut _, x: &[f64]| {
         let x = tiles(5, x);
-        let mut sums = vec![(); x.chunks()];
-        net.pass(memory, &x, &mut sums, |(), first, y, d| {
+        let mut sums = vec![(); x.parts()];
+        net.pass(workspace, &x, &mut sums, |(), first, y, d| {
             loss(first, y, d);
         });
     };
-    let (mut fresh, mut used) = (net.pass_memory(3), net.pass_memory(16));
+    let (mut fresh, mut used) = (net.pass_workspace(3), net.pass_workspace(16));
     run(&mut fresh, &short);
     run(&mut used, &long);
     assert_ne!(fresh.gradient(), used.gradient());

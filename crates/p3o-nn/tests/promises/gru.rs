@@ -1,7 +1,7 @@
 //! The recurrent network: its equations, its gradient, and the same bits step by step, in batches and on any machine.
 
 use super::support::*;
-use p3o_nn::{Activation, Adam, Gru, GruMemory, Init, Isa, Real, Sequences};
+use p3o_nn::{Activation, Adam, Gru, GruPassWorkspace, Init, Isa, Real, Sequences};
 
 /// Inputs, states and flags, all row-major and sequence by sequence; only the states of first rows count.
 struct Batch<E> {
@@ -53,7 +53,7 @@ fn random_gru<E: Real>(isa: Isa, sizes: &[usize], activation: Activation, seed: 
 
 fn evaluate_gru<E: Real>(net: &Gru<E>, x: &Sequences<E>) -> Vec<E> {
     let mut out = vec![E::ZERO; x.rows() * net.outputs()];
-    net.evaluate(&mut net.pass_memory(x.chunks()), x, &mut out);
+    net.evaluate(&mut net.pass_workspace(x.parts()), x, &mut out);
     out
 }
 
@@ -72,8 +72,8 @@ fn linear(x: &[f64], (weights, bias): &(Vec<f64>, Vec<f64>)) -> Vec<f64> {
 fn layer_norm(x: &[f64], (gain, bias): &(Vec<f64>, Vec<f64>)) -> Vec<f64> {
     let n = x.len() as f64;
     let mean = x.iter().sum::<f64>() / n;
-    let deviation = (x.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / n + 1e-5).sqrt();
-    (0..x.len()).map(|i| (x[i] - mean) / deviation * gain[i] + bias[i]).collect()
+    let standard_deviation = (x.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / n + 1e-5).sqrt();
+    (0..x.len()).map(|i| (x[i] - mean) / standard_deviation * gain[i] + bias[i]).collect()
 }
 
 impl Plain {
@@ -149,7 +149,7 @@ fn one_step_by_hand() {
     net.pack(&mut flat, 2, &[-1.0, 0.0, 0.5], &[0.0, 0.0, 1.0]);
     net.set_params(&flat);
     let (mut state, mut out) = ([2.0], [0.0]);
-    net.infer(&mut net.workspace(), &[123.0], &mut state, &mut out);
+    net.infer(&mut net.step_workspace(), &[123.0], &mut state, &mut out);
     assert!((state[0] - 1.65).abs() < 1e-15, "{state:?}");
     assert_eq!(out, [0.0]);
 }
@@ -163,7 +163,7 @@ fn the_norm_and_the_head_by_hand() {
     net.pack(&mut flat, 4, &[1.0, 10.0], &[0.25]);
     net.set_params(&flat);
     let (mut state, mut out) = ([4.0, -2.0], [0.0]);
-    net.infer(&mut net.workspace(), &[1.0], &mut state, &mut out);
+    net.infer(&mut net.step_workspace(), &[1.0], &mut state, &mut out);
     assert_eq!(state, [2.0, -1.0]);
     let u = 1.5 / (2.25f64 + 1e-5).sqrt();
     assert!((out[0] - (0.25 + (2.0 * u + 1.0) + 10.0 * (-3.0 * u - 1.0))).abs() < 1e-13, "{out:?}");
@@ -199,15 +199,15 @@ fn loss(row: usize, y: &[f64], d: &mut [f64]) -> f64 {
     loss
 }
 
-fn gradient(net: &Gru<f64>, memory: &mut GruMemory<f64>, batch: &Batch<f64>) -> (Vec<f64>, f64) {
+fn gradient(net: &Gru<f64>, workspace: &mut GruPassWorkspace<f64>, batch: &Batch<f64>) -> (Vec<f64>, f64) {
     let (x, n) = (batch.packed(net), net.outputs());
-    let mut sums = vec![0.0; x.chunks()];
-    net.pass(memory, &x, &mut sums, |sum, first, y, d| {
+    let mut sums = vec![0.0; x.parts()];
+    net.pass(workspace, &x, &mut sums, |sum, first, y, d| {
         for (r, (y, d)) in y.chunks_exact(n).zip(d.chunks_exact_mut(n)).enumerate() {
             *sum += loss(first + r, y, d);
         }
     });
-    (memory.gradient().to_vec(), sums.iter().sum())
+    (workspace.gradient().to_vec(), sums.iter().sum())
 }
 
 fn loss_of_sequence(plain: &Plain, batch: &Batch<f64>, s: usize) -> f64 {
@@ -228,7 +228,7 @@ fn check_gradient(sizes: &[usize], activation: Activation, count: usize, steps: 
             row.copy_from_slice(&uniform(row.len(), rng));
         }
     }
-    let (found, total) = gradient(&net, &mut net.pass_memory(16), &batch);
+    let (found, total) = gradient(&net, &mut net.pass_workspace(16), &batch);
     let expected: f64 = (0..count).map(|s| loss_of_sequence(&plain, &batch, s)).sum();
     assert!(relative_error(total, expected, 1.0) < 1e-12, "{what}: the loss of the pass itself");
     let derivative = |change: &dyn Fn(&mut Plain, f64)| {
@@ -268,9 +268,9 @@ fn every_parameter_has_its_gradient() {
     }
 }
 
-/// 12 sequences are a group; 200 are 17 groups in 16 parts.
+/// 12 sequences are a block; 200 are 17 blocks in 16 parts.
 #[test]
-fn gradients_of_wide_networks_and_many_groups() {
+fn gradients_of_wide_networks_and_many_blocks() {
     check_gradient(&[6, 33, 17, 3], Activation::Tanh, 3, 5, 61);
     check_gradient(&[18, 64, 64, 64, 5], Activation::Tanh, 2, 4, 1013);
     check_gradient(&[3, 4, 40, 40], Activation::Identity, 2, 4, 211);
@@ -282,12 +282,12 @@ fn gradients_of_wide_networks_and_many_groups() {
 
 /// Also after a batch of more, longer or shorter sequences.
 #[test]
-fn memory_keeps_nothing_from_the_pass_before() {
+fn workspace_keeps_nothing_from_the_pass_before() {
     let net = random_gru::<f64>(Isa::detect(), &[5, 17, 33, 2], Activation::Tanh, 1);
     let (long, short) = (Batch::random(&net, 200, 9, 2), Batch::random(&net, 14, 4, 3));
-    let mut used = net.pass_memory(16);
+    let mut used = net.pass_workspace(16);
     for (first, then) in [(&long, &short), (&short, &long)] {
-        let fresh = gradient(&net, &mut net.pass_memory(16), then).0;
+        let fresh = gradient(&net, &mut net.pass_workspace(16), then).0;
         gradient(&net, &mut used, first);
         assert!(gradient(&net, &mut used, then).0 == fresh);
     }
@@ -303,14 +303,14 @@ fn bits_of_loss(sum: &mut f32, first: usize, y: &[f32], d: &mut [f32]) {
 /// Outputs, sums and gradient of a pass, then parameters and moments after four steps.
 fn all_results(mut net: Gru<f32>, batch: &Batch<f32>) -> Vec<Vec<u32>> {
     let x = batch.packed(&net);
-    let mut memory = net.pass_memory(x.chunks());
-    let mut sums = vec![0.0; x.chunks()];
-    net.pass(&mut memory, &x, &mut sums, bits_of_loss);
-    let mut results = vec![bits(&evaluate_gru(&net, &x)), bits(&sums), bits(memory.gradient())];
+    let mut workspace = net.pass_workspace(x.parts());
+    let mut sums = vec![0.0; x.parts()];
+    net.pass(&mut workspace, &x, &mut sums, bits_of_loss);
+    let mut results = vec![bits(&evaluate_gru(&net, &x)), bits(&sums), bits(workspace.gradient())];
     let mut adam = Adam::new(net.params().len(), 3e-3);
     for _ in 0..4 {
-        net.step(&mut adam, memory.gradient());
-        net.pass(&mut memory, &x, &mut vec![0.0; x.chunks()], bits_of_loss);
+        net.step(&mut adam, workspace.gradient());
+        net.pass(&mut workspace, &x, &mut vec![0.0; x.parts()], bits_of_loss);
     }
     results.extend([bits(net.params()), bits(adam.state().0), bits(adam.state().1)]);
     results
@@ -359,11 +359,11 @@ fn a_step_at_a_time_is_the_whole_sequence() {
             let batch = Batch::random(&net, count, steps, 2);
             let whole = evaluate_gru(&net, &batch.packed(&net));
             let x = batch.packed(&net);
-            net.pass(&mut net.pass_memory(16), &x, &mut vec![(); x.chunks()], |(), first, y, d| {
+            net.pass(&mut net.pass_workspace(16), &x, &mut vec![(); x.parts()], |(), first, y, d| {
                 assert_eq!(bits(y), bits(&whole[first * n..][..y.len()]));
                 d.fill(0.0);
             });
-            let mut work = net.workspace();
+            let mut work = net.step_workspace();
             for at_once in [1, 7, count] {
                 let mut states: Vec<f32> =
                     (0..count).flat_map(|s| batch.states[s * steps * units..][..units].to_vec()).collect();
@@ -395,7 +395,7 @@ fn gathered_sequences_are_the_sequences_themselves() {
     let all = evaluate_gru(&net, &x);
     let first: Vec<u32> = (0..15).map(|i| i * 7 % 10 * 4 * 6).collect();
     x.gather(6, &first, &batch.rows, &batch.states, &batch.starts);
-    assert_eq!((x.rows(), x.count(), x.steps(), x.chunks()), (90, 15, 6, 2));
+    assert_eq!((x.rows(), x.count(), x.steps(), x.parts()), (90, 15, 6, 2));
     let expected: Vec<f32> = x.source().iter().flat_map(|&r| all[r as usize * 3..][..3].to_vec()).collect();
     assert!(first.iter().enumerate().all(|(s, &f)| x.source()[s * 6 + 5] == f + 5));
     assert_eq!(bits(&evaluate_gru(&net, &x)), bits(&expected));
@@ -409,7 +409,7 @@ fn states_on_the_way_continue_the_sequence() {
     let x = batch.packed(&net);
     let whole = evaluate_gru(&net, &x);
     let (mut out, mut after) = (vec![0.0; whole.len()], vec![0.0; x.rows() * net.units()]);
-    net.unroll(&mut net.pass_memory(2), &x, &mut out, &mut after);
+    net.unroll(&mut net.pass_workspace(2), &x, &mut out, &mut after);
     assert_eq!(bits(&out), bits(&whole));
     // The state before a row is the one after its predecessor; before an episode's start it does not count.
     batch.states[20..].copy_from_slice(&after[..after.len() - 20]);
@@ -428,12 +428,12 @@ fn not_a_number_stays_in_its_episode() {
         batch.starts.fill(false);
         batch.starts[3 * 6 + 4] = true;
         let clean = evaluate_gru(&net, &batch.packed(&net));
-        let run = |memory: &mut GruMemory<f32>, batch: &Batch<f32>| {
-            net.pass(memory, &batch.packed(&net), &mut [(); 2], |(), _, y, d| d.copy_from_slice(y));
-            memory.gradient().to_vec()
+        let run = |workspace: &mut GruPassWorkspace<f32>, batch: &Batch<f32>| {
+            net.pass(workspace, &batch.packed(&net), &mut [(); 2], |(), _, y, d| d.copy_from_slice(y));
+            workspace.gradient().to_vec()
         };
-        let mut memory = net.pass_memory(2);
-        let expected = run(&mut memory, &batch);
+        let mut workspace = net.pass_workspace(2);
+        let expected = run(&mut workspace, &batch);
         let good = std::mem::replace(&mut batch.rows[(3 * 6 + 2) * 5], f32::NAN);
         let bad = evaluate_gru(&net, &batch.packed(&net));
         for (r, (bad, clean)) in bad.chunks_exact(3).zip(clean.chunks_exact(3)).enumerate() {
@@ -443,10 +443,10 @@ fn not_a_number_stays_in_its_episode() {
                 assert_eq!(bits(bad), bits(clean), "row {r} on {isa:?}");
             }
         }
-        let spoilt = run(&mut memory, &batch);
+        let spoilt = run(&mut workspace, &batch);
         assert!((0..net.depth()).all(|l| net.unpack(&spoilt, l).0.iter().any(|g| !g.is_finite())));
         batch.rows[(3 * 6 + 2) * 5] = good;
-        assert_eq!(bits(&run(&mut memory, &batch)), bits(&expected));
+        assert_eq!(bits(&run(&mut workspace, &batch)), bits(&expected));
     }
 }
 
@@ -469,12 +469,12 @@ fn packing_round_trips_and_its_padding_stays_zero() {
         }
         let mut net = random_gru::<f32>(Isa::detect(), sizes, Activation::Relu, 1);
         let x = Batch::random(&net, 30, 4, 2).packed(&net);
-        let (mut memory, mut adam) = (net.pass_memory(3), Adam::new(packed.len(), 1e-2));
+        let (mut workspace, mut adam) = (net.pass_workspace(3), Adam::new(packed.len(), 1e-2));
         for _ in 0..3 {
-            net.pass(&mut memory, &x, &mut [(); 3], |(), _, y, d| d.copy_from_slice(y));
-            net.step(&mut adam, memory.gradient());
+            net.pass(&mut workspace, &x, &mut [(); 3], |(), _, y, d| d.copy_from_slice(y));
+            net.step(&mut adam, workspace.gradient());
         }
-        for flat in [net.params(), memory.gradient(), adam.state().0, adam.state().1] {
+        for flat in [net.params(), workspace.gradient(), adam.state().0, adam.state().1] {
             assert!(flat.iter().any(|&p| p != 0.0));
             assert!(packed.iter().zip(flat).all(|(&used, &p)| used != 0.0 || p == 0.0), "{sizes:?}: stained padding");
         }

@@ -32,7 +32,8 @@ const OLD_LOG_STD: [f64; 3] = [-0.3, 0.1, -1.0];
 const ACTION: [f64; 3] = [0.7, -2.0, 1.8];
 const WEIGHT: f64 = -1.7;
 
-/// Dimension one: mean 0.5, deviation 2, action 1.5, so z = 0.5; dimension two: mean -1, deviation 1, action 0, z = 1.
+/// Dimension one: mean 0.5, standard deviation 2, action 1.5, so z = 0.5;
+/// dimension two: mean -1, standard deviation 1, action 0, z = 1.
 /// log pi = -(0.125 + ln 2 + 0.918938533204673) - (0.5 + 0 + 0.918938533204673) = -3.156024246969291
 /// entropy = 2 * (0.5 + 0.918938533204673) + ln 2 = 3.531024246969291
 #[test]
@@ -89,7 +90,7 @@ fn fisher_products_are_derivatives_of_the_kl_gradient() {
         let expected = central_difference(at, h);
         assert!(relative_error(product[i] - 1.0, expected, 1e-3) <= 1e-6, "mean {i}");
         assert!((packed[i] - product[i]).abs() < 1e-14, "mean {i}");
-        // Of each log deviation it is two.
+        // Of each log standard deviation it is two.
         let at = |step: f64| {
             let mut moved = LOG_STD;
             moved[i] += step;
@@ -179,7 +180,7 @@ const OLD_LOGITS: [f64; 5] = [0.1, -0.7, 1.5, 0.4, 1.1];
 /// exp of the logits is 1, 2, 5, of sum 8: p = 1/8, 1/4, 5/8.
 /// log pi(1) = ln 1/4 = -1.386294361119891
 /// entropy = ln(8) / 8 + ln(4) / 4 + 5/8 ln(8/5) = 0.259930193 + 0.346573590 + 0.293752268 = 0.900256051268537
-/// KL from three equal choices: ln 3 - entropy = 0.198356237399573
+/// KL from three equally likely actions: ln 3 - entropy = 0.198356237399573
 #[test]
 fn categorical_worked_by_hand() {
     let logits = [0.0, LN_2, 5f64.ln()];
@@ -209,10 +210,10 @@ fn categorical_kl_is_the_sum() {
 fn categorical_gradients() {
     // They add to what is there, here one.
     let added = |d: [f64; 5]| d.map(|d| d - 1.0);
-    for choice in 0..5 {
+    for action in 0..5 {
         let mut d = [1.0; 5];
-        categorical::log_prob_grad(&LOGITS, choice, WEIGHT, &mut d);
-        check_derivative("log_prob", &LOGITS, &added(d), |x| WEIGHT * categorical::log_prob(x, choice));
+        categorical::log_prob_grad(&LOGITS, action, WEIGHT, &mut d);
+        check_derivative("log_prob", &LOGITS, &added(d), |x| WEIGHT * categorical::log_prob(x, action));
     }
     let mut d = [1.0; 5];
     categorical::entropy_grad(&LOGITS, WEIGHT, &mut d);
@@ -244,12 +245,12 @@ fn extreme_logits_stay_finite() {
     let logits = [1e4f32, -1e4, 0.0, 1e4];
     let old = [-1e4f32, 1e4, 1e4, 0.0];
     let ln_2 = LN_2 as f32;
-    for (choice, expected) in [(0, -ln_2), (1, -2e4 - ln_2), (2, -1e4 - ln_2), (3, -ln_2)] {
-        let found = categorical::log_prob(&logits, choice);
+    for (action, expected) in [(0, -ln_2), (1, -2e4 - ln_2), (2, -1e4 - ln_2), (3, -ln_2)] {
+        let found = categorical::log_prob(&logits, action);
         assert!((found - expected).abs() <= 1e-7 * expected.abs(), "{found} is not {expected}");
     }
     assert!((categorical::entropy(&logits) - ln_2).abs() <= 1e-7);
-    // Half on a choice that is 2e4 below, half on one that is 1e4 below.
+    // Half on an action that is 2e4 below, half on one that is 1e4 below.
     let kl = categorical::kl(&logits, &old);
     assert!((kl - 1.5e4).abs() <= 1e-7 * 1.5e4, "{kl}");
     let mut d = [0.0; 4];
@@ -278,15 +279,15 @@ impl TryRng for Highest {
     }
 }
 
-/// The probabilities add up to one only to rounding; what is left over must not go to a choice that has none.
+/// The probabilities add up to one only to rounding; what is left over must not go to an action that has none.
 #[test]
-fn impossible_choices_are_never_drawn() {
+fn impossible_actions_are_never_drawn() {
     let mut rng = rng(1);
     for _ in 0..100 {
         let mut logits: Vec<f32> = uniform(5, &mut rng);
         logits.push(-1e4);
-        let choice = categorical::sample(&logits, &mut Highest);
-        assert!(choice < 5, "drew a choice of probability zero from {logits:?}");
+        let action = categorical::sample(&logits, &mut Highest);
+        assert!(action < 5, "drew an action of probability zero from {logits:?}");
     }
 }
 
@@ -318,15 +319,15 @@ fn a_row_agrees_with_the_functions_one_by_one() {
     close(old.iter().map(|x| x.exp()).sum(), 1.0);
     let mut p = [0.0; 5];
     let row = categorical::Row::new(&LOGITS, &mut p);
-    for (choice, &probability) in p.iter().enumerate() {
-        close(row.log_prob(choice), categorical::log_prob(&LOGITS, choice));
-        close(probability, categorical::log_prob(&LOGITS, choice).exp());
+    for (action, &probability) in p.iter().enumerate() {
+        close(row.log_prob(action), categorical::log_prob(&LOGITS, action));
+        close(probability, categorical::log_prob(&LOGITS, action).exp());
     }
     close(row.kl(&p, &old), categorical::kl(&LOGITS, &OLD_LOGITS));
-    for (choice, e) in (0..5).flat_map(|choice| [(choice, 0.0), (choice, -0.7)]) {
+    for (action, e) in (0..5).flat_map(|action| [(action, 0.0), (action, -0.7)]) {
         let (mut found, mut expected) = (p, [0.0; 5]);
-        row.gradient(choice, 1.3, e, &mut found);
-        categorical::log_prob_grad(&LOGITS, choice, 1.3, &mut expected);
+        row.gradient(action, 1.3, e, &mut found);
+        categorical::log_prob_grad(&LOGITS, action, 1.3, &mut expected);
         categorical::entropy_grad(&LOGITS, e, &mut expected);
         found.iter().zip(expected).for_each(|(f, e)| close(*f, e));
     }

@@ -100,21 +100,23 @@ fn padding(net: &Mlp<f32>) -> Vec<usize> {
 }
 
 fn train(net: &mut Mlp<f32>, adam: &mut Adam<f32>, x: &Tiles<f32>) -> Vec<f32> {
-    let mut memory = net.pass_memory(x.chunks());
+    let mut workspace = net.pass_workspace(x.parts());
     let mut seen = Vec::new();
     for _ in 0..3 {
-        net.pass(&mut memory, x, &mut vec![(); x.chunks()], |(), _, y, d| d.copy_from_slice(y));
-        seen.extend_from_slice(memory.gradient());
-        let direction = memory.gradient().to_vec();
+        net.pass(&mut workspace, x, &mut vec![(); x.parts()], |(), _, y, d| d.copy_from_slice(y));
+        seen.extend_from_slice(workspace.gradient());
+        let direction = workspace.gradient().to_vec();
         net.step(adam, &direction);
-        net.tangent_pass(&mut memory, x, &direction, &mut vec![(); x.chunks()], |(), _, _, t, d| d.copy_from_slice(t));
-        seen.extend_from_slice(memory.gradient());
+        net.tangent_pass(&mut workspace, x, &direction, &mut vec![(); x.parts()], |(), _, _, t, d| {
+            d.copy_from_slice(t)
+        });
+        seen.extend_from_slice(workspace.gradient());
     }
     seen
 }
 
 /// Gradients, moments and parameters are zero in the padding after passes and steps: norms and dot products over the
-/// flat vectors need not know of it. The narrow layers below wide ones share their deltas' memory.
+/// flat vectors need not know of it. The narrow layers below wide ones share their deltas' workspace.
 #[test]
 fn padding_stays_exactly_zero() {
     for sizes in [&[5, 1][..], &[33, 40], &[5, 17, 2], &[70, 64, 33, 40], &[5, 5, 17, 64, 5], &[17, 5, 64, 33, 64, 1]] {

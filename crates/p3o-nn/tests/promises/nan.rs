@@ -40,27 +40,27 @@ fn outputs_are_nan_in_that_row_only() {
     }
 }
 
-fn gradient(net: &Mlp<f32>, memory: &mut p3o_nn::PassMemory<f32>, x: &[f32]) -> Vec<f32> {
+fn gradient(net: &Mlp<f32>, workspace: &mut p3o_nn::MlpPassWorkspace<f32>, x: &[f32]) -> Vec<f32> {
     let x = tiles(17, x);
-    net.pass(memory, &x, &mut [(); 3], |(), _, y, d| d.copy_from_slice(y));
-    memory.gradient().to_vec()
+    net.pass(workspace, &x, &mut [(); 3], |(), _, y, d| d.copy_from_slice(y));
+    workspace.gradient().to_vec()
 }
 
-/// The gradient is not finite, and the memory it passed through is not spoilt for the next batch.
+/// The gradient is not finite, and the workspace it passed through is not spoilt for the next batch.
 #[test]
 fn gradient_is_not_finite_once() {
     let (clean, bad) = batches();
     for net in nets() {
-        let expected = gradient(&net, &mut net.pass_memory(3), &clean);
+        let expected = gradient(&net, &mut net.pass_workspace(3), &clean);
         assert!(expected.iter().all(|g| g.is_finite()));
-        let mut memory = net.pass_memory(3);
-        let spoilt = gradient(&net, &mut memory, &bad);
+        let mut workspace = net.pass_workspace(3);
+        let spoilt = gradient(&net, &mut workspace, &bad);
         for l in 0..net.depth() {
             let (weights, bias) = net.unpack(&spoilt, l);
             assert!(weights.iter().any(|g| !g.is_finite()), "weights {l} of {:?}", net.activation());
             let relu_hides_it = net.activation() == Activation::Relu && l + 1 < net.depth();
             assert!(relu_hides_it || bias.iter().any(|g| !g.is_finite()), "biases {l} of {:?}", net.activation());
         }
-        assert_eq!(bits(&gradient(&net, &mut memory, &clean)), bits(&expected));
+        assert_eq!(bits(&gradient(&net, &mut workspace, &clean)), bits(&expected));
     }
 }

@@ -61,7 +61,7 @@ fn f32_gradients_are_those_of_f64() {
             let wide: Vec<f64> = x.iter().map(|&x| f64::from(x)).collect();
 
             let (x, wide) = (tiles(sizes[0], &x), tiles(sizes[0], &wide));
-            let (mut low, mut high) = (single.pass_memory(16), double.pass_memory(16));
+            let (mut low, mut high) = (single.pass_workspace(16), double.pass_workspace(16));
             single.pass(&mut low, &x, &mut [(); 16], |(), _, y, d| {
                 d.iter_mut().zip(y).for_each(|(d, y)| *d = 1.0 + 0.5 * y);
             });

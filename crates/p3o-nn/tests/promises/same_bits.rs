@@ -12,13 +12,13 @@ fn bits_of_loss(sum: &mut f32, first: usize, y: &[f32], d: &mut [f32]) {
 
 /// Everything a batch can be put through: outputs, gradient, sums of the loss, and the same in forward mode.
 fn all_results(net: &Mlp<f32>, x: &Tiles<f32>) -> Vec<(&'static str, Vec<u32>)> {
-    let mut memory = net.pass_memory(x.chunks());
-    let mut sums = vec![0.0; x.chunks()];
-    net.pass(&mut memory, x, &mut sums, bits_of_loss);
-    let gradient = memory.gradient().to_vec();
-    let mut tangent_sums = vec![0.0; x.chunks()];
+    let mut workspace = net.pass_workspace(x.parts());
+    let mut sums = vec![0.0; x.parts()];
+    net.pass(&mut workspace, x, &mut sums, bits_of_loss);
+    let gradient = workspace.gradient().to_vec();
+    let mut tangent_sums = vec![0.0; x.parts()];
     let direction = random_direction(net, 3);
-    net.tangent_pass(&mut memory, x, &direction, &mut tangent_sums, |sum, first, _, t, d| {
+    net.tangent_pass(&mut workspace, x, &direction, &mut tangent_sums, |sum, first, _, t, d| {
         bits_of_loss(sum, first, t, d);
     });
     let mut d_input = vec![0.0; x.rows() * net.inputs()];
@@ -28,7 +28,7 @@ fn all_results(net: &Mlp<f32>, x: &Tiles<f32>) -> Vec<(&'static str, Vec<u32>)> 
         ("outputs", bits(&outputs)),
         ("gradient", bits(&gradient)),
         ("sums", bits(&sums)),
-        ("forward-mode gradient", bits(memory.gradient())),
+        ("forward-mode gradient", bits(workspace.gradient())),
         ("forward-mode sums", bits(&tangent_sums)),
         ("input gradient", bits(&d_input)),
     ]
@@ -60,10 +60,10 @@ fn every_instruction_set() {
                 randomize(&mut net, 1);
                 let mut results = all_results(&net, &x);
                 let mut adam = Adam::new(net.params().len(), 3e-3);
-                let mut memory = net.pass_memory(x.chunks());
+                let mut workspace = net.pass_workspace(x.parts());
                 for _ in 0..4 {
-                    net.pass(&mut memory, &x, &mut vec![0.0; x.chunks()], bits_of_loss);
-                    net.step(&mut adam, memory.gradient());
+                    net.pass(&mut workspace, &x, &mut vec![0.0; x.parts()], bits_of_loss);
+                    net.step(&mut adam, workspace.gradient());
                 }
                 results.push(("parameters after four steps", bits(net.params())));
                 results.push(("moments after four steps", bits(&[adam.state().0, adam.state().1].concat())));
@@ -88,7 +88,7 @@ fn a_row_does_not_depend_on_its_neighbours() {
         randomize(&mut net, 1);
         let x: Vec<f32> = uniform(rows * inputs, &mut rng(2));
         let batch = evaluate(&net, &tiles(inputs, &x));
-        let mut work = net.workspace();
+        let mut work = net.step_workspace();
         for (r, (x, y)) in x.chunks_exact(inputs).zip(batch.chunks_exact(5)).enumerate() {
             let mut alone = [0.0; 5];
             net.infer(&mut work, x, &mut alone);
@@ -109,7 +109,7 @@ fn gathered_rows_are_the_rows_themselves() {
     let all = evaluate(&net, &gathered);
     let index: Vec<u32> = (0..130).map(|i| i * 7 % 90 * 5).collect();
     gathered.gather(&x, &index);
-    assert_eq!((gathered.rows(), gathered.count(), gathered.chunks()), (130, 2, 2));
+    assert_eq!((gathered.rows(), gathered.count(), gathered.parts()), (130, 2, 2));
     let expected: Vec<f32> = index.iter().flat_map(|&i| all[i as usize * 5..][..5].to_vec()).collect();
     assert_eq!(bits(&evaluate(&net, &gathered)), bits(&expected));
 }

@@ -61,7 +61,7 @@ pub fn tiles<E: Real>(columns: usize, rows: &[E]) -> Tiles<E> {
 
 pub fn evaluate<E: Real>(net: &Mlp<E>, x: &Tiles<E>) -> Vec<E> {
     let mut out = vec![E::ZERO; x.rows() * net.outputs()];
-    net.evaluate(&mut net.pass_memory(x.chunks()), x, &mut out);
+    net.evaluate(&mut net.pass_workspace(x.parts()), x, &mut out);
     out
 }
 

@@ -9,8 +9,8 @@ const SHAPES: [&[usize]; 6] =
 /// The outputs' tangents along `direction`.
 fn tangents(net: &Mlp<f64>, x: &Tiles<f64>, direction: &[f64]) -> Vec<f64> {
     let n = net.outputs();
-    let mut found: Vec<(usize, Vec<f64>)> = vec![(usize::MAX, Vec::new()); x.chunks()];
-    net.tangent_pass(&mut net.pass_memory(x.chunks()), x, direction, &mut found, |(start, all), first, _, t, d| {
+    let mut found: Vec<(usize, Vec<f64>)> = vec![(usize::MAX, Vec::new()); x.parts()];
+    net.tangent_pass(&mut net.pass_workspace(x.parts()), x, direction, &mut found, |(start, all), first, _, t, d| {
         *start = first.min(*start);
         assert_eq!(*start * n + all.len(), first * n, "the tiles of a part come in order");
         all.extend(t);
@@ -60,7 +60,7 @@ fn tangents_of_every_shape() {
 }
 
 #[test]
-fn tangents_at_the_edges_of_tiles_and_chunks() {
+fn tangents_at_the_edges_of_tiles_and_parts() {
     for rows in [1, 119, 120, 121, 500, 2500] {
         check_tangents(&[5, 17, 2], Activation::Tanh, rows);
         check_tangents(&[5, 33, 5, 2], Activation::Tanh, rows);
@@ -76,24 +76,24 @@ fn check_gauss_newton(sizes: &[usize], activation: Activation, rows: usize) {
     let metric = |k: usize| 1.0 + (k % 3) as f64;
     let n = net.outputs();
 
-    let mut memory = net.pass_memory(x.chunks());
+    let mut workspace = net.pass_workspace(x.parts());
     let mut expected = vec![0.0; net.params().len()];
     for k in 0..rows * n {
-        net.pass(&mut memory, &x, &mut vec![(); x.chunks()], |(), first, _, d| {
+        net.pass(&mut workspace, &x, &mut vec![(); x.parts()], |(), first, _, d| {
             d.iter_mut().enumerate().for_each(|(i, d)| *d = if first * n + i == k { 1.0 } else { 0.0 });
         });
-        let along: f64 = memory.gradient().iter().zip(&direction).map(|(j, v)| j * v).sum();
-        expected.iter_mut().zip(memory.gradient()).for_each(|(e, j)| *e += j * metric(k) * along);
+        let along: f64 = workspace.gradient().iter().zip(&direction).map(|(j, v)| j * v).sum();
+        expected.iter_mut().zip(workspace.gradient()).for_each(|(e, j)| *e += j * metric(k) * along);
     }
 
-    net.tangent_pass(&mut memory, &x, &direction, &mut vec![(); x.chunks()], |(), first, _, t, d| {
+    net.tangent_pass(&mut workspace, &x, &direction, &mut vec![(); x.parts()], |(), first, _, t, d| {
         for (i, (d, t)) in d.iter_mut().zip(t).enumerate() {
             *d = metric(first * n + i) * t;
         }
     });
     let scale = expected.iter().fold(0.0, |m: f64, e| m.max(e.abs()));
     assert!(scale > 0.0);
-    for (k, (&a, &b)) in memory.gradient().iter().zip(&expected).enumerate() {
+    for (k, (&a, &b)) in workspace.gradient().iter().zip(&expected).enumerate() {
         assert!((a - b).abs() <= 1e-12 * scale, "{sizes:?} {activation:?} {rows} rows, [{k}]: {a} is not {b}");
     }
 }
@@ -115,7 +115,7 @@ fn outputs_are_those_of_evaluate() {
     let x = tiles(17, &uniform(119 * 17, &mut rng(2)));
     let mut seen: [Vec<f64>; 1] = [Vec::new()];
     let direction = random_direction(&net, 3);
-    net.tangent_pass(&mut net.pass_memory(1), &x, &direction, &mut seen, |seen, _, y, _, d| {
+    net.tangent_pass(&mut net.pass_workspace(1), &x, &direction, &mut seen, |seen, _, y, _, d| {
         seen.extend(y);
         d.fill(0.0);
     });
