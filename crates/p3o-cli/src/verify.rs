@@ -3,7 +3,7 @@
 use crate::Failure;
 use crate::args::VerifyArgs;
 use crate::screen::{Grid, say};
-use p3o_lab::verify::{self, Check, Effort, Verdict};
+use p3o_tabular::verify::{self, Check, Effort, Verdict};
 
 /// `p3o verify`
 pub fn verify(args: &VerifyArgs) -> Result<(), Failure> {

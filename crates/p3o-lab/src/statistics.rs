@@ -99,7 +99,7 @@ fn percentile(sorted: &[f64], share: f64) -> f64 {
     below + (above - below) * rank.fract()
 }
 
-/// The probability that a run of `a` is better than one of `b`: the mean of [a > b] + [a = b] / 2 over all pairs, which
+/// The probability that a run of `a` is better than one of `b`: the mean of \[a > b\] + \[a = b\] / 2 over all pairs, which
 /// is Mann and Whitney's U over its largest value. NaN if a side is empty or holds NaN.
 pub fn probability_of_improvement(a: &[f64], b: &[f64]) -> f64 {
     let score = |x: f64, y: f64| match x.partial_cmp(&y) {

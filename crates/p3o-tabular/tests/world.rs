@@ -1,7 +1,7 @@
 //! A CMDP as a world: its episodes are worth what the CMDP says.
 
 use p3o_env::{Env, Lane};
-use p3o_lab::{Cmdp, TabularEnv, instances};
+use p3o_tabular::{Cmdp, TabularEnv, instances};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::sync::Arc;

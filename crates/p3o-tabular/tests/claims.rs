@@ -1,7 +1,7 @@
 //! What `p3o verify` computes: the paper's claims hold, the exceptions are there, and a wrong claim is caught.
 
-use p3o_lab::verify::{self, Effort, Verdict};
-use p3o_lab::{Cmdp, instances, lp};
+use p3o_tabular::verify::{self, Effort, Verdict};
+use p3o_tabular::{Cmdp, instances, lp};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 

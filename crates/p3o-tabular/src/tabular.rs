@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// * an episode has 1 / (1 - gamma) steps on average, so the offset `per_step` is the paper's (1 - gamma)(J_C - d).
 ///
 /// The clock says nothing about the state, so the future keeps its value: with `rollout.gamma` and `rollout.cost_gamma` set
-/// to gamma the critics, which bootstrap a truncated step, learn V of the CMDP. [`crate::training::config`] sets all this.
+/// to gamma the critics, which bootstrap a truncated step, learn V of the CMDP. [`crate::training::recipe`] sets all this.
 pub struct TabularEnv {
     cmdp: Arc<Cmdp>,
     spec: EnvSpec,

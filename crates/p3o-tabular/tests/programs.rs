@@ -1,7 +1,7 @@
 //! The programs find the known optima, with multipliers that are slopes, and prove them by their duals.
 
-use p3o_lab::instances::{self, Known};
-use p3o_lab::{Cmdp, lp};
+use p3o_tabular::instances::{self, Known};
+use p3o_tabular::{Cmdp, lp};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 

@@ -1,9 +1,9 @@
 //! The real trainer on CMDPs whose best policy is known. What it learns is evaluated exactly, not by episodes.
 
 use p3o::Config;
-use p3o_lab::instances::{self, Known};
-use p3o_lab::training::Schedule;
-use p3o_lab::{Evaluation, training};
+use p3o_tabular::instances::{self, Known};
+use p3o_tabular::training::Schedule;
+use p3o_tabular::{Evaluation, training};
 use rayon::prelude::*;
 
 /// The instances, by their letters, that each algorithm must solve; P3O solves the grid E as well, below. CPO and PCPO know

@@ -1,7 +1,7 @@
 //! Policies are evaluated exactly.
 
-use p3o_lab::instances::{self, random_policy};
-use p3o_lab::{Cmdp, Evaluation, Values};
+use p3o_tabular::instances::{self, random_policy};
+use p3o_tabular::{Cmdp, Evaluation, Values};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
