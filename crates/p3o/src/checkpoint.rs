@@ -1,25 +1,38 @@
-//! A learner as one safetensors file, and back, bit for bit.
+//! A learner as one safetensors file, and back, bit for bit; or only its policies, as an [`Agent`].
 //!
 //! Networks and optimisers are named tensors that other tools can read (`actor.0.weight` is row-major
-//! `[input, output]`; `agent.2.actor.0.weight` where every agent has its own); the environments, random streams, counters and normaliser are byte tensors. The metadata says what
-//! the file is and carries a checksum over all of it. Nothing in it depends on time, threads or place.
+//! `[input, output]`; `agent.2.actor.0.weight` where every agent has its own); the environments, random streams, counters
+//! and normaliser are byte tensors. The metadata says what the file is, with the run's settings and the world's description,
+//! and carries a checksum over all of it. Nothing in it depends on time, threads or place.
+//!
+//! Format 4 is written; format 3, which had no settings in it and kept environments otherwise, is read too (`format_3.rs`).
 
-use crate::config::Config;
+mod format_3;
+
+use crate::agent::{Agent, Mind};
+use crate::config::{Config, make_env};
 use crate::error::Error;
 use crate::learner::Learner;
+use crate::normalize::Normalizer;
+use crate::policy::Policy;
 use crate::record::{fnv1a, write_atomic};
+use crate::run::{checkpoint_path, load_config};
+use crate::signals::Signals;
+use p3o_env::EnvSpec;
 use p3o_nn::{Adam, Network};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 const KEY: &str = "p3o";
 const DAMAGED: &str = "the checkpoint is damaged or not one at all";
 
 /// What a checkpoint says of itself.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct About {
     format: u32,
     task: String,
@@ -31,6 +44,12 @@ struct About {
     envs: usize,
     updates: u64,
     steps: u64,
+    /// As in config.toml. Format 3 has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    config: Option<String>,
+    /// The world's description. Format 3 has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    spec: Option<EnvSpec>,
     checksum: String,
 }
 
@@ -99,19 +118,32 @@ impl Source<'_> {
         Ok(numbers.map(|b| f32::from_le_bytes(*b)).collect())
     }
 
-    fn net(&self, name: &str, net: &mut Network<f32>, adam: &mut Adam<f32>) -> Result<(), String> {
-        let mut flats = [vec![0.0; net.params().len()], vec![0.0; net.params().len()], vec![0.0; net.params().len()]];
-        for (part, flat) in ["", ".adam_m", ".adam_v"].iter().zip(&mut flats) {
-            for l in 0..net.depth() {
-                let (rows, columns) = net.shape(l);
-                let layer = format!("{name}{part}.{}", net.name(l));
-                let weights = self.floats(&format!("{layer}.weight"), rows * columns)?;
-                let bias = self.floats(&format!("{layer}.bias"), columns)?;
-                net.pack(flat, l, &weights, &bias);
-            }
+    /// All layers of a network, or of what its optimiser keeps for each parameter, in the network's own order.
+    fn layers(&self, name: &str, net: &Network<f32>) -> Result<Vec<f32>, String> {
+        let mut flat = vec![0.0; net.params().len()];
+        for l in 0..net.depth() {
+            let (rows, columns) = net.shape(l);
+            let layer = format!("{name}.{}", net.name(l));
+            let weights = self.floats(&format!("{layer}.weight"), rows * columns)?;
+            let bias = self.floats(&format!("{layer}.bias"), columns)?;
+            net.pack(&mut flat, l, &weights, &bias);
         }
-        net.set_params(&flats[0]);
-        adam.set_state(&flats[1], &flats[2], self.value(&format!("{name}.adam_steps"))?);
+        Ok(flat)
+    }
+
+    fn net(&self, name: &str, net: &mut Network<f32>, adam: &mut Adam<f32>) -> Result<(), String> {
+        let (m, v) = (self.layers(&format!("{name}.adam_m"), net)?, self.layers(&format!("{name}.adam_v"), net)?);
+        let parameters = self.layers(name, net)?;
+        net.set_params(&parameters);
+        adam.set_state(&m, &v, self.value(&format!("{name}.adam_steps"))?);
+        Ok(())
+    }
+
+    /// A policy's parameters, without its optimiser.
+    fn policy(&self, name: &str, policy: &mut Policy) -> Result<(), String> {
+        let parameters = self.layers(name, &policy.net)?;
+        policy.net.set_params(&parameters);
+        policy.log_std = self.floats(&format!("{name}.log_std"), policy.log_std.len())?;
         Ok(())
     }
 }
@@ -123,10 +155,11 @@ pub fn save(learner: &Learner, path: &Path) -> Result<(), Error> {
 
 fn to_bytes(learner: &Learner) -> Vec<u8> {
     let mut store = Store::default();
-    let (names, prefixes) = (critic_names(learner), prefixes(learner));
+    let (names, prefixes) = (critic_names(learner.signals()), prefixes(learner.groups.len()));
     for (group, prefix) in learner.groups.iter().zip(&prefixes) {
         let at = |name: &str| format!("{prefix}{name}");
-        let policy = &group.actor.policy;
+        let networks = group.engine.networks();
+        let policy = &networks.policy;
         store.net(&at("actor"), &policy.net, &policy.adam);
         let (m, v, steps) = policy.adam_log_std.state();
         for (name, values) in
@@ -135,13 +168,13 @@ fn to_bytes(learner: &Learner) -> Vec<u8> {
             store.floats(at(name), vec![values.len()], values);
         }
         store.value(&at("actor.log_std.adam_steps"), &steps);
-        for (name, critic) in names.iter().map(|name| at(name)).zip(&group.critics) {
+        for (name, critic) in names.iter().map(|name| at(name)).zip(&networks.critics) {
             store.net(&name, &critic.net, &critic.adam);
             store.value(&format!("{name}.scale"), &critic.scale);
         }
         store.value(&at("shuffles"), &group.shuffles);
-        store.value(&at("critic_states"), &group.critic_states());
-        store.value(&at("normalizer"), &group.actor.normalizer);
+        store.value(&at("critic_states"), &group.engine.critic_states());
+        store.value(&at("normalizer"), &group.normalizer);
         if !group.multipliers.is_empty() {
             store.value(&at("multipliers"), &group.multipliers);
         }
@@ -164,14 +197,63 @@ pub fn steps(path: &Path) -> Result<u64, Error> {
     let bytes = read(path)?;
     let header = SafeTensors::read_metadata(&bytes).ok().and_then(|(_, header)| header.metadata().clone());
     let made = header.as_ref().and_then(|m| m.get(KEY)).and_then(|about| serde_json::from_str(about).ok());
-    made.map(|Made { steps }| steps)
-        .ok_or_else(|| Error::Checkpoint { path: path.to_path_buf(), reason: DAMAGED.into() })
+    made.map(|Made { steps }| steps).ok_or_else(|| wrong(path, DAMAGED.into()))
 }
 
-/// Continues from a file that [`save`] wrote for the same task, algorithm and networks.
-pub fn load(learner: &mut Learner, path: &Path) -> Result<(), Error> {
+/// Continues from a file that [`save`] wrote for the same task, algorithm and networks. Returns false if the worlds could not
+/// be continued and have started new episodes.
+pub fn load(learner: &mut Learner, path: &Path) -> Result<bool, Error> {
     let bytes = read(path)?;
-    from_bytes(learner, &bytes).map_err(|reason| Error::Checkpoint { path: path.to_path_buf(), reason })
+    from_bytes(learner, &bytes).map_err(|reason| wrong(path, reason))
+}
+
+/// The policies of a run's folder or of a single checkpoint.
+pub fn load_agent(path: &Path) -> Result<Agent, Error> {
+    if path.is_file() {
+        return open_agent(path, None);
+    }
+    let config = load_config(path)?;
+    open_agent(&checkpoint_path(path), Some(config))
+}
+
+fn open_agent(path: &Path, config: Option<Config>) -> Result<Agent, Error> {
+    let bytes = read(path)?;
+    let (about, source) = open(&bytes).map_err(|reason| wrong(path, reason))?;
+    let config = match (config, &about.config) {
+        (Some(config), _) => config,
+        (None, Some(text)) => {
+            Config::from_toml(text).map_err(|error| Error::ConfigFile { path: path.to_path_buf(), error })?
+        }
+        (None, None) => {
+            let reason = format!("a checkpoint of format {} is opened by its run's folder", about.format);
+            return Err(wrong(path, reason));
+        }
+    };
+    let spec = match &about.spec {
+        Some(spec) => spec.clone(),
+        None => make_env(config.method(), &config.task, &config.env)?.spec().clone(),
+    };
+    config.check(&spec)?;
+    let own = description(&config, &spec, &Signals::new(&config, &spec));
+    let minds = compare(&about, &own).and_then(|()| minds(&config, &spec, &source)).map_err(|r| wrong(path, r))?;
+    Ok(Agent { config, spec, steps: about.steps, minds })
+}
+
+fn minds(config: &Config, spec: &EnvSpec, source: &Source) -> Result<Vec<Mind>, String> {
+    let groups = config.groups(spec);
+    let mut minds = Vec::new();
+    for (prefix, agents) in prefixes(groups.len()).iter().zip(groups) {
+        let dim = spec.obs_dim / spec.agents;
+        // The stream decides nothing: all it draws is replaced.
+        let mut policy = Policy::new(&config.net, dim, spec.action, &mut ChaCha8Rng::seed_from_u64(0));
+        source.policy(&format!("{prefix}actor"), &mut policy)?;
+        let normalizer: Normalizer = source.value(&format!("{prefix}normalizer"))?;
+        if normalizer.dim() != dim {
+            return Err(format!("`{prefix}normalizer` is for observations of {} numbers, not {dim}", normalizer.dim()));
+        }
+        minds.push(Mind { policy, normalizer, agents });
+    }
+    Ok(minds)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Error> {
@@ -179,23 +261,38 @@ fn read(path: &Path) -> Result<Vec<u8>, Error> {
         .map_err(|e| std::io::Error::new(e.kind(), format!("cannot read {}: {}", path.display(), plain(&e))).into())
 }
 
-fn from_bytes(learner: &mut Learner, bytes: &[u8]) -> Result<(), String> {
-    let damaged = DAMAGED;
-    let (_, header) = SafeTensors::read_metadata(bytes).map_err(|_| damaged)?;
+fn wrong(path: &Path, reason: String) -> Error {
+    Error::Checkpoint { path: path.to_path_buf(), reason }
+}
+
+/// An undamaged file of a known format.
+fn open(bytes: &[u8]) -> Result<(About, Source<'_>), String> {
+    let (_, header) = SafeTensors::read_metadata(bytes).map_err(|_| DAMAGED)?;
     let about = header.metadata().as_ref().and_then(|m| m.get(KEY)).ok_or("this is not a checkpoint of p3o")?;
     // The format first, on its own: another one may describe itself in other words.
-    let format: Format = serde_json::from_str(about).map_err(|_| damaged)?;
-    if format.format != FORMAT {
-        return Err(format!("the checkpoint has format {}, this program reads {FORMAT}", format.format));
+    let format: Format = serde_json::from_str(about).map_err(|_| DAMAGED)?;
+    if !matches!(format.format, format_3::FORMAT | FORMAT) {
+        let known = format!("{} and {FORMAT}", format_3::FORMAT);
+        return Err(format!("the checkpoint has format {}, this program reads {known}", format.format));
     }
-    let about: About = serde_json::from_str(about).map_err(|_| damaged)?;
-    let tensors = SafeTensors::deserialize(bytes).map_err(|_| damaged)?;
+    let about: About = serde_json::from_str(about).map_err(|_| DAMAGED)?;
+    let tensors = SafeTensors::deserialize(bytes).map_err(|_| DAMAGED)?;
     let mut parts: Vec<(String, &[u8])> = tensors.tensors().into_iter().map(|(n, t)| (n, t.data())).collect();
     parts.sort_by(|a, b| a.0.cmp(&b.0));
     if about.checksum != checksum(&about, parts.iter().map(|(n, b)| (n.as_str(), *b))) {
         return Err("the checkpoint is damaged: its checksum does not match".into());
     }
-    let own = describe(learner);
+    Ok((about, Source(tensors)))
+}
+
+fn from_bytes(learner: &mut Learner, bytes: &[u8]) -> Result<bool, String> {
+    let (about, source) = open(bytes)?;
+    compare(&about, &describe(learner))?;
+    fill(learner, &source, about.format)
+}
+
+/// Whether a file is for the same networks in the same world.
+fn compare(about: &About, own: &About) -> Result<(), String> {
     for (what, theirs, ours) in [
         ("task", &about.task, &own.task),
         ("algorithm", &about.algo, &own.algo),
@@ -209,66 +306,86 @@ fn from_bytes(learner: &mut Learner, bytes: &[u8]) -> Result<(), String> {
             return Err(format!("the checkpoint belongs to another run: its {what} is {theirs}, not {ours}"));
         }
     }
-    fill(learner, &Source(tensors))
+    Ok(())
 }
 
-fn fill(learner: &mut Learner, source: &Source) -> Result<(), String> {
-    let (names, prefixes) = (critic_names(learner), prefixes(learner));
+fn fill(learner: &mut Learner, source: &Source, format: u32) -> Result<bool, String> {
+    let (names, prefixes) = (critic_names(learner.signals()), prefixes(learner.groups.len()));
     for (group, prefix) in learner.groups.iter_mut().zip(&prefixes) {
         let at = |name: &str| format!("{prefix}{name}");
-        let policy = &mut group.actor.policy;
-        source.net(&at("actor"), &mut policy.net, &mut policy.adam)?;
-        let n = policy.log_std.len();
-        policy.log_std = source.floats(&at("actor.log_std"), n)?;
-        let (m, v) = (source.floats(&at("actor.adam_m.log_std"), n)?, source.floats(&at("actor.adam_v.log_std"), n)?);
-        policy.adam_log_std.set_state(&m, &v, source.value(&at("actor.log_std.adam_steps"))?);
-        for (name, critic) in names.iter().map(|name| at(name)).zip(&mut group.critics) {
-            source.net(&name, &mut critic.net, &mut critic.adam)?;
-            critic.scale = source.value(&format!("{name}.scale"))?;
-        }
+        group.engine.change_networks(&mut |networks| {
+            let policy = &mut networks.policy;
+            source.net(&at("actor"), &mut policy.net, &mut policy.adam)?;
+            let n = policy.log_std.len();
+            policy.log_std = source.floats(&at("actor.log_std"), n)?;
+            let m = source.floats(&at("actor.adam_m.log_std"), n)?;
+            let v = source.floats(&at("actor.adam_v.log_std"), n)?;
+            policy.adam_log_std.set_state(&m, &v, source.value(&at("actor.log_std.adam_steps"))?);
+            for (name, critic) in names.iter().map(|name| at(name)).zip(&mut networks.critics) {
+                source.net(&name, &mut critic.net, &mut critic.adam)?;
+                critic.scale = source.value(&format!("{name}.scale"))?;
+            }
+            Ok(())
+        })?;
         group.shuffles = source.value(&at("shuffles"))?;
-        group.set_critic_states(source.value(&at("critic_states"))?);
-        group.actor.normalizer = source.value(&at("normalizer"))?;
+        group.engine.set_critic_states(source.value(&at("critic_states"))?);
+        group.normalizer = source.value(&at("normalizer"))?;
         if !group.multipliers.is_empty() {
             group.multipliers = source.value(&at("multipliers"))?;
         }
     }
-    learner.collector.restore(source.bytes("envs")?).map_err(|e| e.to_string())?;
+    if format == format_3::FORMAT {
+        let (worlds, carried) = format_3::envs(learner.spec(), source.bytes("envs")?)?;
+        learner.progress = source.value::<format_3::Progress>("progress")?.into();
+        return learner.collector.restore_parts(Some(worlds), carried).map_err(|e| e.to_string());
+    }
     learner.progress = source.value("progress")?;
-    Ok(())
+    learner.collector.restore(source.bytes("envs")?).map_err(|e| e.to_string())
 }
 
 /// What stands before the names of each group's tensors: nothing, or the agent where every one has its own.
-fn prefixes(learner: &Learner) -> Vec<String> {
-    let groups = &learner.groups;
-    let name = |first: usize| if groups.len() == 1 { String::new() } else { format!("agent.{first}.") };
-    groups.iter().map(|group| name(group.actor.agents.start)).collect()
+fn prefixes(groups: usize) -> Vec<String> {
+    (0..groups).map(|agent| if groups == 1 { String::new() } else { format!("agent.{agent}.") }).collect()
 }
 
-fn critic_names(learner: &Learner) -> Vec<String> {
-    let costs = learner.constraints().iter().map(|&i| format!("critic.cost.{}", learner.spec().costs[i].name));
+fn critic_names(signals: &Signals) -> Vec<String> {
+    let costs = signals.constraints().iter().map(|signal| format!("critic.cost.{}", signal.name));
     std::iter::once("critic.reward".to_string()).chain(costs).collect()
 }
 
 fn describe(learner: &Learner) -> About {
-    let Config { algo, rollout, net, .. } = &learner.config;
-    let network = &learner.policy().net;
-    let mut widths: Vec<String> = network.sizes().iter().map(usize::to_string).collect();
-    if let Network::Recurrent(_) = network {
-        let unit = widths.len() - 2;
-        widths[unit].insert_str(0, "gru");
-    }
+    let about = description(learner.config(), learner.spec(), learner.signals());
     About {
-        format: FORMAT,
-        task: learner.spec().name.clone(),
-        algo: algo.name.clone(),
-        obs_dim: learner.spec().obs_dim,
-        network: format!("{} {}", widths.join("-"), String::from(net.activation)),
-        normalize_obs: rollout.normalize_obs,
-        critics: critic_names(learner),
-        envs: rollout.envs,
         updates: learner.progress.updates,
         steps: learner.progress.steps,
+        config: Some(learner.config().to_toml()),
+        spec: Some(learner.spec().clone()),
+        ..about
+    }
+}
+
+/// What follows from the settings and the world alone.
+fn description(config: &Config, spec: &EnvSpec, signals: &Signals) -> About {
+    let outputs = match spec.action {
+        p3o_env::ActionSpace::Continuous { dim } => dim,
+        p3o_env::ActionSpace::Discrete { n } => n,
+    };
+    let unit = config.net.is_recurrent().then(|| format!("gru{}", config.net.gru));
+    let widths = std::iter::once(spec.obs_dim / spec.agents).chain(config.net.hidden.iter().copied());
+    let widths = widths.map(|w| w.to_string()).chain(unit).chain([outputs.to_string()]);
+    About {
+        format: FORMAT,
+        task: spec.name.clone(),
+        algo: config.method().to_string(),
+        obs_dim: spec.obs_dim,
+        network: format!("{} {}", widths.collect::<Vec<_>>().join("-"), config.net.activation.word()),
+        normalize_obs: config.rollout.normalize_obs,
+        critics: critic_names(signals),
+        envs: config.rollout.envs,
+        updates: 0,
+        steps: 0,
+        config: None,
+        spec: None,
         checksum: String::new(),
     }
 }

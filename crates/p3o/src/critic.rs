@@ -1,14 +1,14 @@
 //! A critic per signal: V(s) fitted to the discounted sum of what follows.
 //!
 //! Adam moves every weight by about its learning rate, whatever the targets' unit is: returns in the hundreds would be
-//! out of reach for many updates. So a critic may learn (target - mean) / deviation, with running statistics of the
-//! targets, and V(s) = mean + deviation net(s). When the statistics move, the output layer is corrected so that V stays
+//! out of reach for many updates. So a critic may learn (target - mean) / standard deviation, with running statistics of the
+//! targets, and V(s) = mean + standard deviation * net(s). When the statistics move, the output layer is corrected so that V stays
 //! the same function (van Hasselt et al., NIPS 2016).
 
 use crate::advantage::moments;
 use crate::config::{Critic as Settings, Net};
 use crate::policy::{network, norm};
-use p3o_nn::{Adam, Batch, Network, NetworkMemory, Source};
+use p3o_nn::{Adam, Batch, Network, PassWorkspace, Source};
 use rand::{Rng, RngExt};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
@@ -23,12 +23,12 @@ pub struct Critic {
     pub scale: TargetScale,
 }
 
-/// Running mean and deviation of a critic's targets; zero and one as long as nothing was seen.
+/// Running mean and standard deviation of a critic's targets; zero and one as long as nothing was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TargetScale {
     /// The running mean.
     pub mean: f64,
-    /// The running deviation.
+    /// The running standard deviation.
     pub deviation: f64,
     seen: bool,
 }
@@ -53,9 +53,9 @@ impl TargetScale {
     }
 }
 
-/// Memory for fitting a critic.
-pub struct CriticMemory {
-    net: NetworkMemory<f32>,
+/// Workspace for fitting a critic.
+pub struct CriticWorkspace {
+    net: PassWorkspace<f32>,
     sums: Vec<f64>,
     order: Vec<u32>,
     picked: Batch<f32>,
@@ -63,30 +63,30 @@ pub struct CriticMemory {
 
 impl Critic {
     /// A fresh critic.
-    pub fn new(net: &Net, obs_dim: usize, learning_rate: f64, rng: &mut ChaCha8Rng) -> Self {
+    pub fn new(net: &Net, obs_dim: usize, rng: &mut ChaCha8Rng) -> Self {
         let net = network(net, obs_dim, 1, 1.0, rng);
-        Critic { adam: Adam::new(net.params().len(), learning_rate), net, scale: TargetScale::PLAIN }
+        Critic { adam: Adam::new(net.params().len(), 0.0), net, scale: TargetScale::PLAIN }
     }
 
-    /// Memory for batches of up to `chunks` parts.
-    pub fn memory(&self, chunks: usize) -> CriticMemory {
-        CriticMemory {
-            net: self.net.pass_memory(chunks),
-            sums: vec![0.0; chunks.max(1)],
+    /// Workspace for batches of up to `parts` parts.
+    pub fn workspace(&self, parts: usize) -> CriticWorkspace {
+        CriticWorkspace {
+            net: self.net.pass_workspace(parts),
+            sums: vec![0.0; parts.max(1)],
             order: Vec::new(),
             picked: self.net.batch(),
         }
     }
 
     /// Values of a whole batch.
-    pub fn evaluate(&self, memory: &mut CriticMemory, x: &Batch<f32>, out: &mut [f32]) {
-        self.net.evaluate(&mut memory.net, x, out);
+    pub fn evaluate(&self, workspace: &mut CriticWorkspace, x: &Batch<f32>, out: &mut [f32]) {
+        self.net.evaluate(&mut workspace.net, x, out);
         self.denormalize(out);
     }
 
     /// The same with the state after every row; for a recurrent critic.
-    pub fn unroll(&self, memory: &mut CriticMemory, x: &Batch<f32>, out: &mut [f32], after: &mut [f32]) {
-        self.net.unroll(&mut memory.net, x, out, after);
+    pub fn unroll(&self, workspace: &mut CriticWorkspace, x: &Batch<f32>, out: &mut [f32], after: &mut [f32]) {
+        self.net.unroll(&mut workspace.net, x, out, after);
         self.denormalize(out);
     }
 
@@ -118,7 +118,7 @@ impl Critic {
     /// packed from, for mini-batches. Returns the loss at the first pass.
     pub fn fit(
         &mut self,
-        memory: &mut CriticMemory,
+        workspace: &mut CriticWorkspace,
         settings: &Settings,
         x: &Batch<f32>,
         source: Source<f32>,
@@ -131,9 +131,9 @@ impl Critic {
         let mut first = 0.0;
         for pass in 0..settings.passes {
             let loss = if settings.minibatch == 0 {
-                self.descend(memory, x, |row| targets[row])
+                self.descend(workspace, x, |row| targets[row])
             } else {
-                self.fit_minibatches(memory, settings.minibatch / x.steps(), source, targets, rng)
+                self.fit_minibatches(workspace, settings.minibatch / x.steps(), source, targets, rng)
             };
             if pass == 0 {
                 first = loss;
@@ -144,39 +144,44 @@ impl Critic {
 
     fn fit_minibatches(
         &mut self,
-        memory: &mut CriticMemory,
+        workspace: &mut CriticWorkspace,
         size: usize,
         source: Source<f32>,
         targets: &[f32],
         rng: &mut ChaCha8Rng,
     ) -> f64 {
-        shuffle(&mut memory.order, targets.len() / source.steps, rng);
-        let order = std::mem::take(&mut memory.order);
-        let mut picked = std::mem::replace(&mut memory.picked, self.net.batch());
+        shuffle(&mut workspace.order, targets.len() / source.steps, rng);
+        let order = std::mem::take(&mut workspace.order);
+        let mut picked = std::mem::replace(&mut workspace.picked, self.net.batch());
         let mut loss = 0.0;
         for part in order.chunks(size.max(1)) {
             picked.gather(source, part);
             let rows = picked.named(part);
-            loss += self.descend(memory, &picked, |i| targets[rows[i] as usize]) * rows.len() as f64;
+            loss += self.descend(workspace, &picked, |i| targets[rows[i] as usize]) * rows.len() as f64;
         }
-        (memory.order, memory.picked) = (order, picked);
+        (workspace.order, workspace.picked) = (order, picked);
         loss / targets.len() as f64
     }
 
     /// One gradient step; returns the loss before it, in the targets' unit.
-    fn descend(&mut self, memory: &mut CriticMemory, x: &Batch<f32>, target: impl Fn(usize) -> f32 + Sync) -> f64 {
-        let sums = &mut memory.sums[..x.chunks()];
+    fn descend(
+        &mut self,
+        workspace: &mut CriticWorkspace,
+        x: &Batch<f32>,
+        target: impl Fn(usize) -> f32 + Sync,
+    ) -> f64 {
+        let sums = &mut workspace.sums[..x.parts()];
         sums.fill(0.0);
         let share = 2.0 / x.rows() as f32;
         let (mean, unit) = (self.scale.mean as f32, (1.0 / self.scale.deviation) as f32);
-        self.net.pass(&mut memory.net, x, sums, |sum, first, values, d| {
+        self.net.pass(&mut workspace.net, x, sums, |sum, first, values, d| {
             for (i, (v, d)) in values.iter().zip(d).enumerate() {
                 let error = v - (target(first + i) - mean) * unit;
                 *sum += f64::from(error * error);
                 *d = share * error;
             }
         });
-        self.net.step(&mut self.adam, memory.net.gradient());
+        self.net.step(&mut self.adam, workspace.net.gradient());
         sums.iter().sum::<f64>() / x.rows() as f64 * self.scale.deviation.powi(2)
     }
 

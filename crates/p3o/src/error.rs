@@ -1,16 +1,218 @@
-//! What can go wrong, each in one clear line.
+//! What can go wrong, each in one clear line. Nothing here speaks of a command line: that adds its own words.
 
+use crate::algo::Algorithm;
+use crate::config::{Agents, Method, Needs};
 use std::path::PathBuf;
 
 /// A setting that cannot be.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ConfigError(String);
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ConfigError {
+    /// No `=` in it.
+    #[error("`{0}` is not of the form key=value")]
+    NotAnAssignment(String),
+    /// No `=` in it.
+    #[error("`{0}` is not of the form NAME=NUMBER or NAME=none")]
+    NotALimit(String),
+    /// There is no such setting.
+    #[error("there is no setting `{key}`{hint}")]
+    NoSuchSetting {
+        /// What was asked for.
+        key: String,
+        /// What was likely meant.
+        hint: String,
+    },
+    /// A section, not a setting.
+    #[error("`{0}` is a group of settings, not one")]
+    IsSection(String),
+    /// Task, preset, algorithm or agents.
+    #[error("`{0}` decides which settings there are, so it is chosen before them and cannot be one of the changes")]
+    Chosen(String),
+    /// A value of the wrong kind.
+    #[error("{key} takes {takes}, not `{given}`")]
+    WrongKind {
+        /// The setting.
+        key: String,
+        /// What it takes.
+        takes: String,
+        /// What it was given.
+        given: String,
+    },
+    /// A value out of range.
+    #[error("{key} must be {takes}, not {given}")]
+    OutOfRange {
+        /// The setting.
+        key: String,
+        /// What it takes.
+        takes: String,
+        /// What it was given.
+        given: String,
+    },
+    /// A name that is none of those there are.
+    #[error("unknown {kind} `{name}`{hint} (there is: {})", there_is.join(", "))]
+    Unknown {
+        /// What it was to name.
+        kind: String,
+        /// The name.
+        name: String,
+        /// What was likely meant.
+        hint: String,
+        /// All there are.
+        there_is: Vec<String>,
+    },
+    /// A setting of another algorithm.
+    #[error("{key} is a setting of {owner}, and this run trains by {algorithm}")]
+    OfAnother {
+        /// The setting.
+        key: String,
+        /// Whose it is.
+        owner: Algorithm,
+        /// The run's algorithm.
+        algorithm: Algorithm,
+    },
+    /// A setting of another kind of algorithm.
+    #[error("{key} has no effect on {algorithm}: it is for {}", for_whom(*needs))]
+    WithoutEffect {
+        /// The setting.
+        key: String,
+        /// The run's algorithm.
+        algorithm: Algorithm,
+        /// What it would need.
+        needs: Needs,
+    },
+    /// A limit in a world without costs.
+    #[error("{task} has no costs, so it cannot limit `{cost}`")]
+    NoCosts {
+        /// The world.
+        task: String,
+        /// What was to be limited.
+        cost: String,
+    },
+    /// A batch that environments cannot share evenly.
+    #[error("rollout.batch ({batch}) must be a multiple of rollout.envs ({envs})")]
+    BatchOfEnvs {
+        /// Steps of a batch.
+        batch: usize,
+        /// Environments.
+        envs: usize,
+    },
+    /// Networks beyond all memory.
+    #[error("net.hidden and net.gru make networks of {parameters:.1e} parameters; more than {most:.0e} are refused")]
+    TooLarge {
+        /// Parameters of one network, about.
+        parameters: f64,
+        /// The largest there may be.
+        most: f64,
+    },
+    /// A recurrent network on a single number.
+    #[error(
+        "net.gru normalises every observation in itself, which leaves nothing of the single number that {task} shows"
+    )]
+    NothingToNormalize {
+        /// The world.
+        task: String,
+    },
+    /// Layers of one unit cannot be normalised.
+    #[error("net.gru normalises every layer in itself, so net.hidden and net.gru need widths of at least 2")]
+    TooNarrow,
+    /// Sequences that do not fit the batch.
+    #[error(
+        "net.bptt ({bptt}) must divide the steps that an environment makes per update ({steps}: rollout.batch / \
+         rollout.envs)"
+    )]
+    Sequences {
+        /// The wanted length.
+        bptt: usize,
+        /// Steps of one environment.
+        steps: usize,
+    },
+    /// A method for several agents in a world of one.
+    #[error("{method} is for several agents, and {task} has one")]
+    OneAgent {
+        /// The method.
+        method: Method,
+        /// The world.
+        task: String,
+    },
+    /// A method for one agent in a world of several.
+    #[error(
+        "{method} is for one agent, and {task} shows {agents} side by side: use {}, or let one joint action steer them",
+        side_by_side(*method)
+    )]
+    SeveralAgents {
+        /// The method.
+        method: Method,
+        /// The world.
+        task: String,
+        /// How many it has.
+        agents: usize,
+    },
+    /// More limits than the algorithm can keep.
+    #[error("{method} can keep one limit only, not {} ({}): use p3o, which keeps any number, or take the others away", costs.len(), costs.join(", "))]
+    OneLimit {
+        /// The method.
+        method: Method,
+        /// The limited costs.
+        costs: Vec<String>,
+    },
+    /// Second derivatives of recurrent networks.
+    #[error("{method} needs second derivatives, which recurrent networks do not have here: set net.gru=0")]
+    SecondOrderRecurrent {
+        /// The method.
+        method: Method,
+    },
+    /// A setting that may not change between updates.
+    #[error("{0} cannot change while a run goes on")]
+    Fixed(String),
+    /// A setting that a file lacks.
+    #[error("missing setting `{0}`")]
+    Missing(String),
+    /// A file that is no TOML, or not this program's.
+    #[error("line {line}: {message}")]
+    Syntax {
+        /// Where.
+        line: usize,
+        /// What is wrong.
+        message: String,
+    },
+    /// An error in a file.
+    #[error("line {line}: {error}")]
+    AtLine {
+        /// Where.
+        line: usize,
+        /// What is wrong.
+        error: Box<ConfigError>,
+    },
+    /// A file of a later program.
+    #[error(
+        "these settings have version {version}, and this program reads versions up to {known}: it takes a newer p3o"
+    )]
+    Newer {
+        /// The file's.
+        version: i64,
+        /// This program's.
+        known: i64,
+    },
+    /// A value of an older version that no longer exists.
+    #[error("{key} = {value} of an older version of these settings no longer exists")]
+    NoLonger {
+        /// The setting.
+        key: String,
+        /// Its value.
+        value: String,
+    },
+}
 
-impl ConfigError {
-    /// With its one line.
-    pub fn new(line: String) -> Self {
-        ConfigError(line)
+/// The method for several agents that is nearest to one for a single agent; second-order steps have none of their own.
+fn side_by_side(method: Method) -> Method {
+    let algorithm = if method.algorithm.info().several_agents() { method.algorithm } else { Algorithm::P3o };
+    Method { algorithm, agents: Agents::Centralised }
+}
+
+fn for_whom(needs: Needs) -> &'static str {
+    match needs {
+        Needs::Nothing => "all algorithms",
+        Needs::FirstOrder => "first-order algorithms, which make several passes over a batch",
+        Needs::Constraints => "algorithms that keep limits",
     }
 }
 
@@ -20,9 +222,25 @@ pub enum Error {
     /// A setting that cannot be.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// A setting that cannot be, in a file.
+    #[error("{}: {error}", path.display())]
+    ConfigFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: ConfigError,
+    },
     /// A task that cannot be made.
     #[error(transparent)]
     Task(#[from] p3o_env::TaskError),
+    /// A world that failed while it was stepped.
+    #[error("update {update}: a world failed: {error}; training stopped, the last checkpoint is intact")]
+    World {
+        /// The update in which it happened.
+        update: u64,
+        /// What it said.
+        error: p3o_env::WorldError,
+    },
     /// A number that is infinite or NaN where training needs a finite one.
     #[error("update {update}: {what}; training stopped, the last checkpoint is intact")]
     NonFinite {
@@ -42,9 +260,57 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
-    /// A folder that is not what the command needs.
-    #[error("{0}")]
-    Folder(String),
+    /// A folder for a new run that holds something already.
+    #[error("{} exists already", folder.display())]
+    Occupied {
+        /// The folder.
+        folder: PathBuf,
+        /// Whether it holds a run that can go on.
+        resumable: bool,
+    },
+    /// Nothing where a run was named.
+    #[error("there is no run at {}", folder.display())]
+    NoRun {
+        /// The place.
+        folder: PathBuf,
+    },
+    /// A folder that is no run's.
+    #[error("{} is not a run: {reason}", folder.display())]
+    NotARun {
+        /// The folder.
+        folder: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+    /// A folder with a run of other settings than are asked for.
+    #[error("{} holds a run with other settings ({theirs}, not {ours})", folder.display())]
+    OtherSettings {
+        /// The folder.
+        folder: PathBuf,
+        /// A line of its settings.
+        theirs: String,
+        /// The same line as it was asked for.
+        ours: String,
+    },
+    /// Fewer steps asked for than were made.
+    #[error("{} has made {made} steps already", folder.display())]
+    StepsMade {
+        /// The run's folder.
+        folder: PathBuf,
+        /// The steps it has made.
+        made: u64,
+    },
+    /// progress.csv without a column that every run has.
+    #[error("{}: it has no column `{column}`", path.display())]
+    NoColumn {
+        /// The file.
+        path: PathBuf,
+        /// What is missing.
+        column: String,
+    },
+    /// Threads that cannot be had.
+    #[error("cannot start a thread: {0}")]
+    Threads(String),
 }
 
 /// "; did you mean `x`?" for the nearest of `names`, or nothing when none is near.

@@ -1,9 +1,10 @@
 //! Episodes of a trained policy, and what can be said about it from them.
 
-use crate::actor::{Actor, agents};
-use crate::learner::Learner;
+use crate::agent::Agent;
 use crate::record;
-use p3o_env::{Env, Episode, Lane, VecEnv};
+use crate::rollout::{Episode, env_stream};
+use p3o_env::Env;
+use rand::Rng;
 use rayon::prelude::*;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -19,12 +20,12 @@ pub struct Settings {
     pub deterministic: bool,
 }
 
-/// Mean, deviation and a 95 % confidence interval of the mean.
+/// Mean, standard deviation and a 95 % confidence interval of the mean.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Figure {
     /// Mean over episodes.
     pub mean: f64,
-    /// Deviation between episodes.
+    /// Standard deviation between episodes.
     pub sd: f64,
     /// Lower and upper bound of the mean (Student's t).
     pub ci95: (f64, f64),
@@ -69,61 +70,55 @@ pub struct Evaluation {
 }
 
 /// Environments that play side by side; fixed, so that the episodes do not depend on the number of threads.
-const LANES: usize = 32;
+const SIDE_BY_SIDE: usize = 32;
 
 /// Plays episodes. Each environment plays its share to the end, so that short episodes are not preferred.
-pub fn evaluate(learner: &Learner, make: &dyn Fn() -> Box<dyn Env>, settings: &Settings) -> Evaluation {
-    // Not the learner itself: its environments belong to one thread.
-    let actors = learner.actors();
-    let lanes = settings.episodes.min(LANES);
-    let mut envs = VecEnv::new(make, lanes, settings.seed);
+pub fn evaluate(agent: &Agent, make: &dyn Fn() -> Box<dyn Env>, settings: &Settings) -> Evaluation {
+    let count = settings.episodes.min(SIDE_BY_SIDE);
+    let envs: Vec<Box<dyn Env>> = (0..count).map(|_| make()).collect();
     let played: Vec<Vec<Episode>> = envs
-        .lanes_mut()
-        .par_iter_mut()
+        .into_par_iter()
         .enumerate()
-        .map(|(i, lane)| {
-            let share = settings.episodes / lanes + usize::from(i < settings.episodes % lanes);
-            play(&actors, lane, share, settings.deterministic)
+        .map(|(i, env)| {
+            let share = settings.episodes / count + usize::from(i < settings.episodes % count);
+            play(agent, env, i, share, settings)
         })
         .collect();
     let episodes: Vec<Episode> = played.into_iter().flatten().collect();
-    describe(learner, &episodes, settings)
+    describe(agent, &episodes, settings)
 }
 
-fn play(actors: &[&Actor], lane: &mut Lane, share: usize, deterministic: bool) -> Vec<Episode> {
-    let (policy, normalizer) = (&actors[0].policy, &actors[0].normalizer);
-    let (mut work, width) = (policy.net.workspace(), policy.action_width());
-    let mut obs = vec![0.0; normalizer.dim()];
-    let mut outputs = vec![0.0; policy.net.outputs()];
-    let (count, units) = (agents(actors).count(), policy.net.units());
-    let (mut actions, mut states) = (vec![0.0; count * width], vec![0.0; count * units]);
+/// Environment `i` plays `share` episodes.
+fn play(agent: &Agent, mut env: Box<dyn Env>, i: usize, share: usize, settings: &Settings) -> Vec<Episode> {
+    let spec = agent.spec();
+    let mut rng = env_stream(settings.seed, i);
+    let (mut obs, mut costs) = (vec![0.0; spec.obs_dim], vec![0.0; spec.costs.len()]);
+    let (mut actions, mut state) = (vec![0.0; spec.action_width()], agent.start(1));
+    let mut running = Episode::new(costs.len());
     let mut episodes = Vec::with_capacity(share);
+    env.reset(rng.next_u64(), &mut obs);
     while episodes.len() < share {
-        for ((agent, actor), action) in agents(actors).zip(actions.chunks_exact_mut(width)) {
-            actor.see(agent, lane.obs(), &mut obs);
-            actor.policy.outputs(&mut work, &obs, &mut states[agent * units..][..units], &mut outputs);
-            if deterministic {
-                actor.policy.act_greedily(&outputs, action);
-            } else {
-                actor.policy.act(&outputs, action, lane.rng());
-            }
-        }
-        if lane.step(&actions).ended() {
-            episodes.push(lane.finished().clone());
-            states.fill(0.0);
+        let stream = (!settings.deterministic).then(|| std::slice::from_mut(&mut rng));
+        agent.act(&obs, &mut state, stream, &mut actions);
+        let outcome = env.step(&actions, &mut obs, &mut costs);
+        running.add(outcome.reward, &costs);
+        if outcome.terminated || outcome.truncated {
+            episodes.push(running.finish());
+            state.restart(0);
+            env.reset(rng.next_u64(), &mut obs);
         }
     }
     episodes
 }
 
-fn describe(learner: &Learner, episodes: &[Episode], settings: &Settings) -> Evaluation {
+fn describe(agent: &Agent, episodes: &[Episode], settings: &Settings) -> Evaluation {
     let figure = |pick: &dyn Fn(&Episode) -> f64| {
         let values: Vec<f64> = episodes.iter().map(pick).collect();
         let summary = record::Summary::of(&values);
         Figure { mean: summary.mean, sd: summary.sd, ci95: summary.mean_ci95() }
     };
     let cost = |i: usize| {
-        let (figure, limit) = (figure(&|e| e.costs[i]), learner.limits()[i]);
+        let (figure, limit) = (figure(&|e| e.costs[i]), agent.limits()[i]);
         let over = episodes.iter().filter(|e| e.costs[i] > limit).count() as f64 / episodes.len() as f64;
         let limited = limit.is_finite();
         CostFigure {
@@ -133,12 +128,12 @@ fn describe(learner: &Learner, episodes: &[Episode], settings: &Settings) -> Eva
             safe: limited.then_some(figure.ci95.1 <= limit),
         }
     };
-    let names = learner.spec().costs.iter().map(|c| c.name.clone());
+    let names = agent.spec().costs.iter().map(|c| c.name.clone());
     let costs: BTreeMap<String, CostFigure> = names.enumerate().map(|(i, name)| (name, cost(i))).collect();
     Evaluation {
-        task: learner.config.task.clone(),
-        algo: learner.config.algo.name.clone(),
-        trained_steps: learner.progress().steps,
+        task: agent.config().task.clone(),
+        algo: agent.config().method().to_string(),
+        trained_steps: agent.trained_steps(),
         episodes: episodes.len(),
         deterministic: settings.deterministic,
         ret: figure(&|e| e.ret),

@@ -1,15 +1,18 @@
 //! The loop's body: collect, advantages, update. Everything that a run's next number depends on lives here.
 
 use crate::actor::Actor;
-use crate::algo::violation::EpisodeCost;
+use crate::agent::{Agent, Mind};
+use crate::algo::p3o::{Measured, estimate};
 use crate::algo::{Passes, mean_rows};
-use crate::config::{Config, CostEstimate, UNCONSTRAINED};
-use crate::error::Error;
-use crate::group::{Group, GroupReport};
+use crate::config::Config;
+use crate::error::{ConfigError, Error};
+use crate::group::{Group, GroupReport, Round};
 use crate::normalize::Normalizer;
 use crate::policy::Policy;
-use crate::rollout::Collector;
-use p3o_env::{Env, EnvSpec};
+use crate::reduce::{Part, reduce};
+use crate::rollout::{Collector, EnvSteps, Episode};
+use crate::signals::Signals;
+use p3o_env::{Env, EnvSpec, VecEnv, VectorEnv};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::time::Instant;
@@ -20,13 +23,9 @@ const SHUFFLE_STREAM: u64 = u64::MAX - 1;
 
 /// Policies, their critics and their environments in the middle of training.
 pub struct Learner {
-    /// All settings.
-    pub config: Config,
+    config: Config,
     spec: EnvSpec,
-    /// Indices of the costs that are constraints.
-    constraints: Vec<usize>,
-    /// Limits of all costs; infinite where there is none.
-    limits: Vec<f64>,
+    signals: Signals,
     /// One, or one per agent.
     pub(crate) groups: Vec<Group>,
     pub(crate) collector: Collector,
@@ -40,24 +39,22 @@ pub struct Progress {
     pub updates: u64,
     /// Environment steps done.
     pub steps: u64,
-    /// The last known mean cost, discounted cost of every cost, and length of an episode.
+    /// The last known mean of every cost over an episode, in the world's order.
     pub costs: Vec<f64>,
-    /// See `costs`.
-    pub discounted: Vec<f64>,
-    /// See `costs`; zero before the first episode has ended.
+    /// The last known mean length of an episode; zero before the first has ended.
     pub length: f64,
-    /// Of every constraint the episode's cost and discounted cost, averaged over updates as `algo.cost_memory` says.
-    pub remembered: Vec<(f64, f64)>,
+    /// J_C of every constraint, averaged over updates as `constraint.smoothing` says.
+    pub smoothed: Vec<f64>,
 }
 
 impl Progress {
-    /// Takes in an estimate of constraint `i`'s cost and discounted cost; returns the average that stands for it.
-    fn remember(&mut self, i: usize, memory: f64, now: (f64, f64)) -> (f64, f64) {
-        if self.remembered.len() == i {
-            self.remembered.push(now);
+    /// Takes in an estimate of constraint `i`'s J_C; returns the average that stands for it.
+    fn smooth(&mut self, i: usize, smoothing: f64, now: f64) -> f64 {
+        if self.smoothed.len() == i {
+            self.smoothed.push(now);
         }
-        let kept = &mut self.remembered[i];
-        *kept = (memory * kept.0 + (1.0 - memory) * now.0, memory * kept.1 + (1.0 - memory) * now.1);
+        let kept = &mut self.smoothed[i];
+        *kept = smoothing * *kept + (1.0 - smoothing) * now;
         *kept
     }
 }
@@ -75,7 +72,7 @@ pub struct Report {
     pub ret: f64,
     /// Mean length of an episode.
     pub length: f64,
-    /// Mean of every cost over an episode.
+    /// Mean of every cost over an episode, in the world's order.
     pub costs: Vec<f64>,
     /// Mean of every cost over a step: early death cannot lower it.
     pub costs_per_step: Vec<f64>,
@@ -98,29 +95,62 @@ pub struct Report {
 }
 
 impl Learner {
-    /// A fresh learner for a checked configuration.
+    /// A fresh learner in the worlds that `make` makes.
     pub fn new(config: Config, make: &dyn Fn() -> Box<dyn Env>) -> Result<Self, Error> {
         let spec = make().spec().clone();
         config.check(&spec)?;
-        let r = &config.rollout;
-        let mut collector = Collector::new(make, r.envs, r.batch / r.envs, config.seed, r.cost_gamma);
-        collector.bootstrap = r.bootstrap;
-        let limit = |name: &str| config.limits.get(name).copied().unwrap_or(f64::INFINITY);
-        let limits: Vec<f64> = spec.costs.iter().map(|c| limit(&c.name)).collect();
-        let constraints: Vec<usize> = match config.algo.name.as_str() {
-            name if UNCONSTRAINED.contains(&name) => Vec::new(),
-            _ => (0..limits.len()).filter(|&i| limits[i].is_finite()).collect(),
-        };
-        let m = constraints.len();
-        let mut rng = stream(config.seed, INIT_STREAM);
+        let envs = config.rollout.envs;
+        Self::with_worlds(config, Box::new(VecEnv::new(make, envs)))
+    }
+
+    /// A fresh learner in some worlds, `rollout.envs` of them.
+    pub fn with_worlds(config: Config, worlds: Box<dyn VectorEnv>) -> Result<Self, Error> {
+        let spec = worlds.spec().clone();
+        config.check(&spec)?;
+        if worlds.count() != config.rollout.envs {
+            let (takes, given) = (format!("{}, the number of worlds", worlds.count()), config.rollout.envs.to_string());
+            return Err(ConfigError::OutOfRange { key: "rollout.envs".into(), takes, given }.into());
+        }
+        let (steps, bootstrap) = (config.env_steps(), config.rollout.bootstrap);
+        let collector = Collector::new(worlds, steps, config.run.seed, bootstrap)
+            .map_err(|error| Error::World { update: 1, error })?;
+        let signals = Signals::new(&config, &spec);
+        let streams = 1 + signals.all().len();
+        let mut rng = stream(config.run.seed, INIT_STREAM);
         let groups = config.groups(&spec).into_iter().enumerate().map(|(g, agents)| {
-            let shuffles = (0..2 + m).map(|i| stream(config.seed, SHUFFLE_STREAM - (g * (2 + m) + i) as u64));
-            Group::new(&config, &spec, agents, m, shuffles.collect(), &mut rng)
+            let shuffles = (0..streams).map(|i| stream(config.run.seed, SHUFFLE_STREAM - (g * streams + i) as u64));
+            Group::new(&config, &spec, agents, &signals, shuffles.collect(), &mut rng)
         });
         let groups = groups.collect();
-        let progress =
-            Progress { costs: vec![0.0; limits.len()], discounted: vec![0.0; limits.len()], ..Progress::default() };
-        Ok(Learner { config, spec, constraints, limits, groups, collector, progress })
+        let progress = Progress { costs: vec![0.0; spec.costs.len()], ..Progress::default() };
+        Ok(Learner { config, spec, signals, groups, collector, progress })
+    }
+
+    /// All settings, checked.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Changes settings between two updates, as a schedule does. Those that decide the shape of what is learned stay.
+    pub fn retune(&mut self, change: impl FnOnce(&mut Config)) -> Result<(), ConfigError> {
+        let mut config = self.config.clone();
+        change(&mut config);
+        config.check(&self.spec)?;
+        let old = &self.config;
+        let same = [
+            (
+                "the task, its options or its limits",
+                config.task == old.task && config.env == old.env && config.limits == old.limits,
+            ),
+            ("the algorithm", config.method() == old.method()),
+            ("rollout", config.rollout == old.rollout),
+            ("net", config.net == old.net),
+        ];
+        if let Some((what, _)) = same.iter().find(|(_, same)| !same) {
+            return Err(ConfigError::Fixed(what.to_string()));
+        }
+        self.config = config;
+        Ok(())
     }
 
     /// The world's description.
@@ -128,29 +158,41 @@ impl Learner {
         &self.spec
     }
 
-    /// Limits of all costs; infinite where there is none.
-    pub fn limits(&self) -> &[f64] {
-        &self.limits
+    /// What is learned: the reward, then the costs with limits.
+    pub fn signals(&self) -> &Signals {
+        &self.signals
     }
 
-    /// Indices of the costs that the loss constrains.
-    pub fn constraints(&self) -> &[usize] {
-        &self.constraints
+    /// Limits of all costs, in the world's order; infinite where there is none.
+    pub fn limits(&self) -> Vec<f64> {
+        let limit = |name: &str| self.config.limits.get(name).copied().unwrap_or(f64::INFINITY);
+        self.spec.costs.iter().map(|c| limit(&c.name)).collect()
     }
 
     /// What acts, in the order of the agents: one actor, or one per agent.
-    pub fn actors(&self) -> Vec<&Actor> {
-        self.groups.iter().map(|group| &group.actor).collect()
+    pub fn actors(&self) -> Vec<Actor<'_>> {
+        self.groups.iter().map(Group::actor).collect()
+    }
+
+    /// The policies as they stand, to act without the learner.
+    pub fn agent(&self) -> Agent {
+        let mind = |group: &Group| Mind {
+            policy: group.engine.networks().policy.clone(),
+            normalizer: group.normalizer.clone(),
+            agents: group.members.agents.clone(),
+        };
+        let minds = self.groups.iter().map(mind).collect();
+        Agent { config: self.config.clone(), spec: self.spec.clone(), steps: self.progress.steps, minds }
     }
 
     /// The policy; of several, the first agent's.
     pub fn policy(&self) -> &Policy {
-        &self.groups[0].actor.policy
+        &self.groups[0].engine.networks().policy
     }
 
     /// Its observations' normaliser.
     pub fn normalizer(&self) -> &Normalizer {
-        &self.groups[0].actor.normalizer
+        &self.groups[0].normalizer
     }
 
     /// Updates and steps done.
@@ -161,17 +203,19 @@ impl Learner {
     /// One update: collect, advantages, policy, critics (Algorithm 1, one round).
     pub fn update(&mut self) -> Result<Report, Error> {
         let start = Instant::now();
-        let actors: Vec<&Actor> = self.groups.iter().map(|group| &group.actor).collect();
-        self.collector.collect(&actors);
+        let actors: Vec<Actor> = self.groups.iter().map(Group::actor).collect();
+        let failed = |error| Error::World { update: self.progress.updates + 1, error };
+        self.collector.collect(&actors).map_err(failed)?;
         self.check_observations()?;
         let rollout_ms = start.elapsed().as_secs_f64() * 1e3;
         let start = Instant::now();
+        let done = self.progress.updates as f64 / self.config.updates() as f64;
         let mut report = self.tally();
-        let costs = self.estimate_costs(&report);
-        let Learner { groups, collector, config, constraints, .. } = self;
-        let parts: Vec<GroupReport> =
-            groups.iter_mut().map(|group| group.update(collector, config, constraints, &costs)).collect();
-        report.excess = costs.iter().map(EpisodeCost::excess).collect();
+        report.excess = self.estimate_costs(&report);
+        let Learner { groups, collector, config, signals, .. } = self;
+        let length = episode_length(&self.progress, &self.spec);
+        let round = Round { config, signals, excess: &report.excess, length, done };
+        let parts: Vec<GroupReport> = groups.iter_mut().map(|group| group.update(&collector.envs, &round)).collect();
         report.take(&parts);
         self.check_numbers(&report)?;
         (report.rollout_ms, report.update_ms) = (rollout_ms, start.elapsed().as_secs_f64() * 1e3);
@@ -180,76 +224,64 @@ impl Learner {
 
     /// Counts what the batch holds and brings the estimates of the costs up to date.
     fn tally(&mut self) -> Report {
-        let costs = self.limits.len();
+        let costs = self.spec.costs.len();
         self.progress.updates += 1;
         self.progress.steps += self.config.rollout.batch as u64;
         let mut report = Report {
             update: self.progress.updates,
             steps: self.progress.steps,
             costs: vec![0.0; costs],
-            costs_per_step: vec![0.0; costs],
             ..Report::default()
         };
-        let mut discounted = vec![0.0; costs];
-        for lane in &self.collector.lanes {
-            for episode in &lane.episodes {
-                report.episodes += 1;
-                report.ret += episode.ret;
-                report.length += episode.length as f64;
-                report.costs.iter_mut().zip(&episode.costs).for_each(|(sum, c)| *sum += c);
-                discounted.iter_mut().zip(&episode.discounted).for_each(|(sum, c)| *sum += c);
-            }
-            for (sum, costs) in report.costs_per_step.iter_mut().zip(&lane.given[1..]) {
-                *sum += costs.iter().map(|&c| f64::from(c)).sum::<f64>() / self.config.rollout.batch as f64;
-            }
+        let batch = self.config.rollout.batch as f64;
+        let parts = self.collector.envs.iter().map(|env| Tally::of(env, batch));
+        let tally = reduce(Tally { episodes: Vec::new(), costs_per_step: vec![0.0; costs] }, parts);
+        for episode in &tally.episodes {
+            report.episodes += 1;
+            report.ret += episode.ret;
+            report.length += episode.len as f64;
+            report.costs.iter_mut().zip(&episode.costs).for_each(|(sum, c)| *sum += c);
         }
+        report.costs_per_step = tally.costs_per_step;
         // 0 / 0 is NaN: the honest mean over no episodes.
         let n = report.episodes as f64;
         report.ret /= n;
         report.length /= n;
-        report.costs.iter_mut().chain(&mut discounted).for_each(|c| *c /= n);
+        report.costs.iter_mut().for_each(|c| *c /= n);
         if report.episodes > 0 {
             self.progress.costs.clone_from(&report.costs);
-            self.progress.discounted = discounted;
             self.progress.length = report.length;
         } else if self.progress.length == 0.0 {
             // No episode has ever ended: what this batch cost per step stands in for it.
-            let (horizon, gamma) = (self.spec.horizon as f64, self.config.rollout.cost_gamma);
-            let discounted_horizon = (1.0 - libm::pow(gamma, horizon)) / (1.0 - gamma);
+            let horizon = self.spec.horizon as f64;
             self.progress.costs = report.costs_per_step.iter().map(|c| c * horizon).collect();
-            self.progress.discounted = report.costs_per_step.iter().map(|c| c * discounted_horizon).collect();
         }
         report
     }
 
-    /// What is known of every constraint's cost and limit.
-    fn estimate_costs(&mut self, report: &Report) -> Vec<EpisodeCost> {
-        let Learner { config, progress, constraints, limits, .. } = self;
-        let cost_gamma = config.rollout.cost_gamma;
-        let length = if progress.length > 0.0 { progress.length } else { self.spec.horizon as f64 };
-        let discounted_length = (1.0 - libm::pow(cost_gamma, length)) / (1.0 - cost_gamma);
-        let estimate = |(i, &cost): (usize, &usize)| {
-            let per_step = report.costs_per_step[cost];
-            let (episode, discounted) = match config.algo.cost_estimate {
-                CostEstimate::Steps => (per_step * length, per_step * discounted_length),
-                CostEstimate::Episodes => (progress.costs[cost], progress.discounted[cost]),
-            };
-            let (episode, discounted) = progress.remember(i, config.algo.cost_memory, (episode, discounted));
-            EpisodeCost { episode, discounted, length, limit: limits[cost] * (1.0 - config.algo.margin) }
+    /// J_C_i - d_i of every constraint, the margin taken off d_i.
+    fn estimate_costs(&mut self, report: &Report) -> Vec<f64> {
+        let Learner { config, progress, signals, spec, .. } = self;
+        let (settings, length) = (&config.constraint, episode_length(progress, spec));
+        let excess = |(i, signal): (usize, &crate::signals::Signal)| {
+            let cost = signal.column - 1;
+            let (per_episode, per_step) = (progress.costs[cost], report.costs_per_step[cost]);
+            let now = estimate(settings.form, &Measured { per_episode, per_step, length });
+            progress.smooth(i, settings.smoothing, now) - signal.limit * (1.0 - settings.margin)
         };
-        constraints.iter().enumerate().map(estimate).collect()
+        signals.constraints().iter().enumerate().map(excess).collect()
     }
 
     fn check_observations(&self) -> Result<(), Error> {
         // The update that this batch is for has not been counted yet.
         let broken = |what| Error::NonFinite { update: self.progress.updates + 1, what };
-        for (e, lane) in self.collector.lanes.iter().enumerate() {
-            if let Some((step, entry)) = lane.broken {
+        for (e, env) in self.collector.envs.iter().enumerate() {
+            if let Some((step, entry)) = env.broken {
                 return Err(broken(format!(
                     "environment {e} gave an observation that is not finite (step {step} of the batch, entry {entry})"
                 )));
             }
-            for (i, given) in lane.given.iter().enumerate() {
+            for (i, given) in env.given.iter().enumerate() {
                 if let Some(step) = given.iter().position(|x| !x.is_finite()) {
                     let name = if i == 0 { "reward" } else { &self.spec.costs[i - 1].name };
                     return Err(broken(format!(
@@ -261,9 +293,10 @@ impl Learner {
         Ok(())
     }
 
-    fn check_numbers(&self, report: &Report) -> Result<(), Error> {
+    fn check_numbers(&mut self, report: &Report) -> Result<(), Error> {
         let passes = &report.passes;
         let broken = |what| Error::NonFinite { update: report.update, what };
+        self.groups.iter_mut().try_for_each(|group| group.engine.check()).map_err(broken)?;
         if !passes.is_finite() {
             return Err(broken(format!(
                 "the policy's update is not finite (loss {}, KL {}, gradient norm {})",
@@ -273,10 +306,32 @@ impl Learner {
         if let Some(i) = report.critic_losses.iter().position(|l| !l.is_finite()) {
             return Err(broken(format!("the loss of critic {i} is not finite")));
         }
-        if !self.groups.iter().all(Group::is_finite) {
+        if !self.groups.iter().all(|group| group.engine.networks().is_finite()) {
             return Err(broken("a network has a parameter that is not finite".to_string()));
         }
         Ok(())
+    }
+}
+
+/// What one environment's part of a batch holds.
+struct Tally {
+    /// Those that ended.
+    episodes: Vec<Episode>,
+    /// Its share in the batch's mean of every cost over a step.
+    costs_per_step: Vec<f64>,
+}
+
+impl Tally {
+    fn of(env: &EnvSteps, batch: f64) -> Tally {
+        let share = |costs: &Vec<f32>| costs.iter().map(|&c| f64::from(c)).sum::<f64>() / batch;
+        Tally { episodes: env.episodes.clone(), costs_per_step: env.given[1..].iter().map(share).collect() }
+    }
+}
+
+impl Part for Tally {
+    fn merge(&mut self, next: &Tally) {
+        self.episodes.extend_from_slice(&next.episodes);
+        self.costs_per_step.iter_mut().zip(&next.costs_per_step).for_each(|(sum, c)| *sum += c);
     }
 }
 
@@ -292,6 +347,11 @@ impl Report {
     }
 }
 
+/// Mean length of an episode; the time limit before the first has ended.
+fn episode_length(progress: &Progress, spec: &EnvSpec) -> f64 {
+    if progress.length > 0.0 { progress.length } else { spec.horizon as f64 }
+}
+
 fn stream(seed: u64, stream: u64) -> ChaCha8Rng {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(stream);
@@ -303,12 +363,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_remembered_cost_starts_at_the_first_estimate_and_follows_the_next() {
+    fn a_smoothed_cost_starts_at_the_first_estimate_and_follows_the_next() {
         let mut progress = Progress::default();
-        assert_eq!(progress.remember(0, 0.75, (8.0, 4.0)), (8.0, 4.0));
-        assert_eq!(progress.remember(1, 0.75, (1.0, 1.0)), (1.0, 1.0));
-        // 0.75 * 8 + 0.25 * 4 = 7 and 0.75 * 4 + 0.25 * 0 = 3.
-        assert_eq!(progress.remember(0, 0.75, (4.0, 0.0)), (7.0, 3.0));
-        assert_eq!(progress.remember(0, 0.0, (5.0, 2.0)), (5.0, 2.0), "no memory: the estimate itself");
+        assert_eq!(progress.smooth(0, 0.75, 8.0), 8.0);
+        assert_eq!(progress.smooth(1, 0.75, 1.0), 1.0);
+        // 0.75 * 8 + 0.25 * 4 = 7.
+        assert_eq!(progress.smooth(0, 0.75, 4.0), 7.0);
+        assert_eq!(progress.smooth(0, 0.0, 5.0), 5.0, "no smoothing: the estimate itself");
     }
 }

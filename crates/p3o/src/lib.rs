@@ -1,31 +1,37 @@
 //! Train policies that earn reward and keep their costs under hard limits.
 //!
-//! Data flows one way: environments -> [`rollout`] -> [`advantage`] -> [`algo`] -> metrics and [`checkpoint`]. A
-//! [`Learner`] is that loop's body; a [`Run`] puts it in a folder; a [`Trainer`] is the short way from a program.
+//! Data flows one way: environments -> [`rollout`] -> [`batch`] and [`advantage`] -> [`algo`] on an [`engine`] -> metrics and
+//! [`checkpoint`]. A [`Learner`] is that loop's body; a [`Run`] puts it in a folder; a [`Trainer`] is the short way from a
+//! program; an [`Agent`] is what comes out: a policy that acts.
 
 pub mod actor;
 pub mod advantage;
+mod agent;
 pub mod algo;
+pub mod batch;
 pub mod checkpoint;
 pub mod config;
 pub mod critic;
+pub mod engine;
 pub mod error;
 pub mod evaluate;
 mod group;
 pub mod learner;
 pub mod normalize;
 pub mod policy;
-mod recall;
 pub mod record;
+pub mod reduce;
 pub mod rollout;
 pub mod run;
+pub mod signals;
 mod trainer;
+#[doc = include_str!("../../../docs/tutorial.md")]
+pub mod tutorial {}
 
-pub use config::Config;
+pub use agent::{Agent, AgentState};
+pub use algo::Algorithm;
+pub use config::{Agents, Config, Method, Request};
 pub use error::{ConfigError, Error};
 pub use learner::{Learner, Report};
 pub use run::{Finish, Run};
-pub use trainer::{
-    Algorithm, Cpo, Focops, Ipo, Map3o, Map3oDec, Mappo, MappoLag, P3o, Pcpo, Ppo, PpoLag, Trained, Trainer, Trpo,
-    TrpoLag,
-};
+pub use trainer::{Trained, Trainer};

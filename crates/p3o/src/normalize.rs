@@ -1,34 +1,70 @@
-//! Running mean and deviation of observations.
+//! Running mean and standard deviation of observations.
 
+use crate::reduce::{Part, reduce};
 use serde::{Deserialize, Serialize};
 
-/// Brings observations to zero mean and unit deviation by what was seen before this update; the identity when off.
+/// Count, mean and spread of some observations.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Moments {
+    count: f64,
+    mean: Vec<f64>,
+    /// Sum of squared differences from the mean.
+    squares: Vec<f64>,
+}
+
+impl Moments {
+    /// Of no observation of `dim` numbers.
+    pub fn new(dim: usize) -> Self {
+        Moments { count: 0.0, mean: vec![0.0; dim], squares: vec![0.0; dim] }
+    }
+
+    /// Takes in one observation (Welford's update).
+    pub fn see(&mut self, obs: &[f32]) {
+        self.count += 1.0;
+        let share = 1.0 / self.count;
+        for ((&x, mean), squares) in obs.iter().zip(&mut self.mean).zip(&mut self.squares) {
+            let before = f64::from(x) - *mean;
+            *mean += before * share;
+            *squares += before * (f64::from(x) - *mean);
+        }
+    }
+}
+
+impl Part for Moments {
+    /// The moments of both together (Chan et al., 1979).
+    fn merge(&mut self, next: &Moments) {
+        if next.count == 0.0 {
+            return;
+        }
+        let count = self.count + next.count;
+        let share = next.count / count;
+        let ours = self.mean.iter_mut().zip(&mut self.squares);
+        for ((mean, squares), (next_mean, next_squares)) in ours.zip(next.mean.iter().zip(&next.squares)) {
+            let between = next_mean - *mean;
+            *mean += between * share;
+            *squares += next_squares + between * between * self.count * share;
+        }
+        self.count = count;
+    }
+}
+
+/// Brings observations to zero mean and unit standard deviation by what was seen before this update; the identity when off.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Normalizer {
     on: bool,
-    count: f64,
-    mean: Vec<f64>,
-    /// Sum of squared deviations from the mean.
-    squares: Vec<f64>,
-    /// What is subtracted and multiplied until the next [`Normalizer::refresh`].
+    moments: Moments,
+    /// What is subtracted and multiplied until the next [`Normalizer::take`].
     shift: Vec<f32>,
     scale: Vec<f32>,
 }
 
-/// Normalised values are kept within this many deviations.
+/// Normalised values are kept within this many standard deviations.
 const BOUND: f32 = 10.0;
 
 impl Normalizer {
     /// For observations of `dim` numbers.
     pub fn new(dim: usize, on: bool) -> Self {
-        Normalizer {
-            on,
-            count: 0.0,
-            mean: vec![0.0; dim],
-            squares: vec![0.0; dim],
-            shift: vec![0.0; dim],
-            scale: vec![1.0; dim],
-        }
+        Normalizer { on, moments: Moments::new(dim), shift: vec![0.0; dim], scale: vec![1.0; dim] }
     }
 
     /// Whether it does anything.
@@ -38,7 +74,7 @@ impl Normalizer {
 
     /// Numbers in an observation.
     pub fn dim(&self) -> usize {
-        self.mean.len()
+        self.shift.len()
     }
 
     /// Writes the normalised `obs`.
@@ -53,22 +89,40 @@ impl Normalizer {
         }
     }
 
-    /// Takes in one observation (Welford's update), without effect on `apply` yet.
-    pub fn see(&mut self, obs: &[f32]) {
-        self.count += 1.0;
-        let share = 1.0 / self.count;
-        for ((&x, mean), squares) in obs.iter().zip(&mut self.mean).zip(&mut self.squares) {
-            let before = f64::from(x) - *mean;
-            *mean += before * share;
-            *squares += before * (f64::from(x) - *mean);
+    /// Takes in what was seen, part after part; `apply` uses it from here on.
+    pub fn take(&mut self, parts: impl IntoIterator<Item = Moments>) {
+        let none = Moments::new(0);
+        self.moments = reduce(std::mem::replace(&mut self.moments, none), parts);
+        let Moments { count, mean, squares } = &self.moments;
+        for i in 0..self.shift.len() {
+            self.shift[i] = mean[i] as f32;
+            self.scale[i] = (1.0 / (squares[i] / count).sqrt().max(1e-4)) as f32;
         }
     }
 
-    /// Lets `apply` use all that was seen.
-    pub fn refresh(&mut self) {
-        for i in 0..self.dim() {
-            self.shift[i] = self.mean[i] as f32;
-            self.scale[i] = (1.0 / (self.squares[i] / self.count).sqrt().max(1e-4)) as f32;
-        }
+    /// What is subtracted from an observation, by what the rest is multiplied, and the bound on the result's size: the
+    /// identity when off.
+    pub fn affine(&self) -> (&[f32], &[f32], f32) {
+        (&self.shift, &self.scale, if self.on { BOUND } else { f32::INFINITY })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_of_two_parts_are_those_of_the_whole() {
+        // 1, 2, 3 and 10, 12: mean 28 / 5 = 5.6, squares 4.6^2 + 3.6^2 + 2.6^2 + 4.4^2 + 6.4^2 = 101.2.
+        let of = |values: &[f32]| {
+            let mut moments = Moments::new(1);
+            values.iter().for_each(|x| moments.see(&[*x]));
+            moments
+        };
+        let merged = reduce(of(&[1.0, 2.0, 3.0]), [Moments::new(1), of(&[10.0, 12.0])]);
+        assert_eq!(merged.count, 5.0);
+        assert!((merged.mean[0] - 5.6).abs() < 1e-12 && (merged.squares[0] - 101.2).abs() < 1e-12, "{merged:?}");
+        // The first part of all is taken as it is.
+        assert_eq!(reduce(Moments::new(1), [of(&[3.0, 5.0])]), of(&[3.0, 5.0]));
     }
 }

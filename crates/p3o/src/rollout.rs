@@ -1,31 +1,52 @@
-//! Experience: every environment steps on by itself under the policy, and leaves its steps in a buffer of its own.
+//! Experience: the policies act in all environments, every environment steps on, and leaves its steps in a buffer of its
+//! own. Random streams, sums over episodes and recurrent states belong to the collector; a world knows nothing of them.
 
-use crate::actor::{Actor, agents};
-use p3o_env::{Env, Lane, RestoreError, VecEnv};
-use p3o_nn::{NetworkWork, TILE_ROWS};
+use crate::actor::{ActWorkspace, Actor, agents, see, state_width};
+use p3o_env::{EnvSpec, RestoreError, Stepper, VectorEnv, VectorStep, WorldError};
+use p3o_nn::TILE_ROWS;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-/// An episode that ended.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Ended {
-    /// Sum of rewards.
+/// Sums over one episode.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Episode {
+    /// Sum of the rewards, undiscounted.
     pub ret: f64,
-    /// Steps.
-    pub length: usize,
-    /// Sum of each cost.
+    /// Sum of each cost, in the order of [`EnvSpec::costs`].
     pub costs: Vec<f64>,
-    /// Discounted sum of each cost.
-    pub discounted: Vec<f64>,
+    /// Number of steps.
+    pub len: usize,
+}
+
+impl Episode {
+    /// Before the first step.
+    pub fn new(costs: usize) -> Episode {
+        Episode { ret: 0.0, costs: vec![0.0; costs], len: 0 }
+    }
+
+    /// Takes in a step.
+    pub fn add(&mut self, reward: f32, costs: &[f32]) {
+        self.ret += f64::from(reward);
+        self.costs.iter_mut().zip(costs).for_each(|(sum, cost)| *sum += f64::from(*cost));
+        self.len += 1;
+    }
+
+    /// What it has come to; the next one starts from zero.
+    pub fn finish(&mut self) -> Episode {
+        std::mem::replace(self, Episode::new(self.costs.len()))
+    }
 }
 
 /// What one environment did during one batch. Where there are several agents, a row holds theirs one after another.
-pub struct LaneSteps {
+#[derive(Clone, Debug, Default)]
+pub struct EnvSteps {
     /// Observations as the policies saw them, one row per step.
     pub obs: Vec<f32>,
     /// The same before normalisation; empty when there is none.
     pub raw: Vec<f32>,
-    /// The policies' states before each step, where they remember.
+    /// The recurrent policies' states before each step.
     pub states: Vec<f32>,
     /// The policies' outputs.
     pub outputs: Vec<f32>,
@@ -37,237 +58,323 @@ pub struct LaneSteps {
     pub given: Vec<Vec<f32>>,
     /// Whether the next step belongs to another episode (or batch).
     pub cuts: Vec<bool>,
-    /// Steps whose successor needs a bootstrap value, and those successors' observations as the policy would see them.
+    /// Steps whose successor needs a bootstrap value.
     pub open_ends: Vec<u32>,
-    /// One row per open end.
+    /// The successors' observations as the policies would see them, one row per open end.
     pub open_obs: Vec<f32>,
     /// Episodes that ended.
-    pub episodes: Vec<Ended>,
+    pub episodes: Vec<Episode>,
     /// The first observation that was not finite: step and entry.
     pub broken: Option<(usize, usize)>,
     /// Whether the last step ended an episode.
     pub ended: bool,
-    running: Running,
 }
 
-/// What the running episode has left behind.
+/// What an environment carries from batch to batch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Running {
-    discount: f64,
-    /// Discounted.
-    costs: Vec<f64>,
-    /// The policies' states; zero at an episode's start.
-    states: Vec<f32>,
+pub(crate) struct EnvState {
+    /// Episodes' seeds and the noise of actions.
+    pub rng: ChaCha8Rng,
+    /// The running episode.
+    pub episode: Episode,
+    /// Steps after which the first episode is truncated, if before its time.
+    pub first_cut: Option<usize>,
 }
 
 /// Environments and the steps of the batch being collected.
 pub struct Collector {
-    envs: VecEnv,
+    worlds: Box<dyn VectorEnv>,
+    spec: EnvSpec,
     /// One per environment.
-    pub lanes: Vec<LaneSteps>,
-    shares: Vec<Share>,
-    /// Steps each environment makes per batch.
-    pub horizon: usize,
-    /// Whether the future of a truncated episode has a value.
-    pub bootstrap: bool,
-    gamma: f64,
+    pub envs: Vec<EnvSteps>,
+    pub(crate) carried: Carried,
+    /// One per thread; boxed, so that no two of them lie on one cache line.
+    #[allow(clippy::vec_box)]
+    workspaces: Vec<Box<Workspace>>,
+    plan: Plan,
 }
 
-/// What a collector's steps have in common.
+/// All that the next batch depends on besides the worlds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Carried {
+    pub envs: Vec<EnvState>,
+    /// What the policies see next, a row per environment.
+    pub obs: Vec<f32>,
+    /// The recurrent policies' states, a row per environment; zero at an episode's start.
+    pub states: Vec<f32>,
+}
+
+/// What the steps of a batch have in common.
 #[derive(Clone, Copy)]
-struct Clock {
-    horizon: usize,
+struct Plan {
+    /// Steps that each environment makes per batch.
+    steps: usize,
+    /// Whether the future of a truncated episode has a value.
     bootstrap: bool,
-    gamma: f64,
 }
 
-/// Scratch of the environments that one thread steps together: for each agent in turn, a row per environment.
-struct Share {
-    work: NetworkWork<f32>,
-    obs: Vec<f32>,
-    states: Vec<f32>,
-    outputs: Vec<f32>,
+/// For the environments that one thread steps together.
+struct Workspace {
+    act: ActWorkspace,
+    actions: Vec<f32>,
+    step: VectorStep,
+}
+
+/// The random stream of one environment.
+pub fn env_stream(seed: u64, index: usize) -> ChaCha8Rng {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    rng.set_stream(index as u64);
+    rng
 }
 
 impl Collector {
-    /// `count` environments that make `horizon` steps each per batch.
-    pub fn new(make: &dyn Fn() -> Box<dyn Env>, count: usize, horizon: usize, seed: u64, gamma: f64) -> Self {
-        let mut envs = VecEnv::new(make, count, seed);
+    /// For worlds that make `steps` steps each per batch.
+    pub fn new(mut worlds: Box<dyn VectorEnv>, steps: usize, seed: u64, bootstrap: bool) -> Result<Self, WorldError> {
+        let (spec, count) = (worlds.spec().clone(), worlds.count());
+        let costs = spec.costs.len();
+        let env = |i: usize| EnvState { rng: env_stream(seed, i), episode: Episode::new(costs), first_cut: None };
+        let mut envs: Vec<EnvState> = (0..count).map(env).collect();
         // Episodes that fit a batch exactly should start with it; others should not all end in the same one.
-        if !horizon.is_multiple_of(envs.spec().horizon) {
-            envs.stagger();
+        if !steps.is_multiple_of(spec.horizon) {
+            let first_cut = |i: usize| ((i + 1) * spec.horizon / count).max(1);
+            envs.iter_mut().enumerate().for_each(|(i, env)| env.first_cut = Some(first_cut(i)));
         }
-        let costs = envs.spec().costs.len();
-        Collector {
-            lanes: (0..count).map(|_| LaneSteps::new(costs)).collect(),
-            shares: Vec::new(),
-            envs,
-            horizon,
-            bootstrap: true,
-            gamma,
-        }
+        let mut obs = vec![0.0; count * spec.obs_dim];
+        let seeds: Vec<u64> = envs.iter_mut().map(|env| env.rng.next_u64()).collect();
+        worlds.reset(&seeds, &mut obs)?;
+        let empty = EnvSteps { given: vec![Vec::new(); 1 + costs], ..EnvSteps::default() };
+        Ok(Collector {
+            worlds,
+            envs: vec![empty; count],
+            carried: Carried { envs, obs, states: Vec::new() },
+            workspaces: Vec::new(),
+            plan: Plan { steps, bootstrap },
+            spec,
+        })
     }
 
-    /// The environments.
-    pub fn envs(&self) -> &VecEnv {
-        &self.envs
+    /// What every world looks like.
+    pub fn spec(&self) -> &EnvSpec {
+        &self.spec
     }
 
-    /// Collects one batch. The environments are shared out over the threads; what each does is independent of that. The
-    /// actors stand in the order of their agents, and their networks are alike.
-    pub fn collect(&mut self, actors: &[&Actor]) {
-        let count = self.lanes.len();
+    /// Collects one batch. Worlds that can be split are shared out over the threads; what each does is independent of that.
+    /// The actors stand in the order of their agents, and their networks are alike.
+    pub fn collect(&mut self, actors: &[Actor]) -> Result<(), WorldError> {
+        let Collector { worlds, spec, envs: steps, carried, workspaces, plan } = self;
+        let count = steps.len();
+        let (dim, width) = (spec.obs_dim, state_width(actors));
+        carried.states.resize(count * width, 0.0);
         let size = count.div_ceil(rayon::current_num_threads()).min(TILE_ROWS);
-        while self.shares.len() < count.div_ceil(size) {
-            self.shares.push(Share {
-                work: actors[0].policy.net.workspace(),
-                obs: Vec::new(),
-                states: Vec::new(),
-                outputs: Vec::new(),
-            });
-        }
-        let clock = Clock { horizon: self.horizon, bootstrap: self.bootstrap, gamma: self.gamma };
-        self.envs
-            .lanes_mut()
-            .par_chunks_mut(size)
-            .zip(self.lanes.par_chunks_mut(size))
-            .zip(&mut self.shares)
-            .for_each(|((lanes, steps), share)| share.run(lanes, steps, actors, clock));
+        // What a thread writes in every step it allocates itself, so that no two threads write to one cache line.
+        let empty = || Workspace { act: ActWorkspace::new(actors), actions: Vec::new(), step: VectorStep::default() };
+        let mut ready = |parts: usize| workspaces.resize_with(parts.max(workspaces.len()), || Box::new(empty()));
+        let Carried { envs, obs, states } = carried;
+        let Some(parts) = worlds.split(size) else {
+            ready(1);
+            let part = Part { envs, steps, obs, states };
+            return workspaces[0].run(&mut **worlds, part, actors, spec, *plan);
+        };
+        ready(parts.len());
+        parts
+            .into_par_iter()
+            .zip(envs.par_chunks_mut(size))
+            .zip(steps.par_chunks_mut(size))
+            .zip(obs.par_chunks_mut(size * dim))
+            .zip(rows_mut(states, width, size, count))
+            .zip(workspaces.par_iter_mut())
+            .map(|(((((mut worlds, envs), steps), obs), states), workspace)| {
+                workspace.run(&mut *worlds, Part { envs, steps, obs, states }, actors, spec, *plan)
+            })
+            .collect()
     }
 
     /// All that the next batch depends on, as bytes.
     pub fn snapshot(&self) -> Vec<u8> {
-        let running: Vec<&Running> = self.lanes.iter().map(|l| &l.running).collect();
-        postcard::to_stdvec(&(self.envs.snapshot(), running)).expect("plain numbers can be written to memory")
+        postcard::to_stdvec(&(self.worlds.snapshot(), &self.carried)).expect("plain numbers can be written to memory")
     }
 
-    /// Continues from a snapshot.
-    pub fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
-        let wrong = |reason: &str| RestoreError { task: self.envs.spec().name.clone(), reason: reason.to_string() };
-        let (envs, running): (Vec<u8>, Vec<Running>) =
-            postcard::from_bytes(bytes).map_err(|_| wrong("it is damaged"))?;
-        let costs = self.envs.spec().costs.len();
-        if running.len() != self.lanes.len() || running.iter().any(|r| r.costs.len() != costs) {
+    /// Continues from a snapshot. Worlds that cannot be frozen start new episodes: then this returns false.
+    pub fn restore(&mut self, bytes: &[u8]) -> Result<bool, RestoreError> {
+        let wrong = |reason: &str| RestoreError { task: self.spec.name.clone(), reason: reason.to_string() };
+        let (worlds, carried) = postcard::from_bytes(bytes).map_err(|_| wrong("it is damaged"))?;
+        self.restore_parts(worlds, carried)
+    }
+
+    pub(crate) fn restore_parts(&mut self, worlds: Option<Vec<u8>>, carried: Carried) -> Result<bool, RestoreError> {
+        let wrong = |reason: &str| RestoreError { task: self.spec.name.clone(), reason: reason.to_string() };
+        let (count, costs) = (self.envs.len(), self.spec.costs.len());
+        if carried.envs.len() != count || carried.obs.len() != count * self.spec.obs_dim {
             return Err(wrong("it has another number of environments"));
         }
-        self.envs.restore(&envs)?;
-        self.lanes.iter_mut().zip(running).for_each(|(lane, r)| lane.running = r);
+        if carried.envs.iter().any(|env| env.episode.costs.len() != costs)
+            || !carried.states.len().is_multiple_of(count)
+        {
+            return Err(wrong("an environment has costs or states of another length"));
+        }
+        if let Some(bytes) = worlds {
+            self.worlds.restore(&bytes)?;
+            self.carried = carried;
+            return Ok(true);
+        }
+        self.carried = carried;
+        let Carried { envs, obs, states } = &mut self.carried;
+        states.fill(0.0);
+        envs.iter_mut().for_each(|env| (env.episode, env.first_cut) = (Episode::new(costs), None));
+        let seeds: Vec<u64> = envs.iter_mut().map(|env| env.rng.next_u64()).collect();
+        self.worlds.reset(&seeds, obs).map_err(|e| wrong(&e.to_string()))?;
+        Ok(false)
+    }
+}
+
+/// Blocks of up to `size` rows of `width` numbers; of rows without numbers as many empty blocks.
+fn rows_mut(all: &mut [f32], width: usize, size: usize, count: usize) -> Vec<&mut [f32]> {
+    if width == 0 {
+        return (0..count.div_ceil(size)).map(|_| &mut [][..]).collect();
+    }
+    all.chunks_mut(size * width).collect()
+}
+
+/// The environments that one thread steps together.
+struct Part<'a> {
+    envs: &'a mut [EnvState],
+    steps: &'a mut [EnvSteps],
+    obs: &'a mut [f32],
+    states: &'a mut [f32],
+}
+
+impl Workspace {
+    fn run(
+        &mut self,
+        worlds: &mut dyn Stepper,
+        part: Part,
+        actors: &[Actor],
+        spec: &EnvSpec,
+        plan: Plan,
+    ) -> Result<(), WorldError> {
+        let Part { envs, steps, obs, states } = part;
+        let count = envs.len();
+        let (dim, width) = (spec.obs_dim, states.len() / count);
+        if self.step.rewards.len() != count {
+            self.step = VectorStep::new(spec, count);
+        }
+        self.step.obs.copy_from_slice(obs);
+        self.actions.resize(count * spec.action_width(), 0.0);
+        steps.iter_mut().for_each(EnvSteps::clear);
+        for t in 0..plan.steps {
+            if width > 0 {
+                let rows = steps.iter_mut().zip(states.chunks_exact(width));
+                rows.for_each(|(steps, state)| steps.states.extend_from_slice(state));
+            }
+            self.act.infer(actors, &self.step.obs, states);
+            let actions = self.actions.chunks_exact_mut(spec.action_width());
+            for (i, ((env, steps), actions)) in envs.iter_mut().zip(&mut *steps).zip(actions).enumerate() {
+                let raw = &self.step.obs[i * dim..][..dim];
+                steps.inspect(t, raw);
+                if actors[0].normalizer.is_on() {
+                    steps.raw.extend_from_slice(raw);
+                }
+                steps.act(&self.act, i, actors, actions, &mut env.rng);
+            }
+            worlds.step(&self.actions, &mut |i| envs[i].rng.next_u64(), &mut self.step)?;
+            for (i, (env, steps)) in envs.iter_mut().zip(&mut *steps).enumerate() {
+                let partial = env.cut_short(worlds, i, dim, &mut self.step);
+                if steps.take(env, i, partial, &self.step, actors, plan, t) {
+                    states[i * width..][..width].fill(0.0);
+                }
+            }
+            if steps.iter().any(|s| s.broken.is_some()) {
+                break;
+            }
+        }
+        obs.copy_from_slice(&self.step.obs);
         Ok(())
     }
 }
 
-impl Share {
-    fn run(&mut self, lanes: &mut [Lane], steps: &mut [LaneSteps], actors: &[&Actor], clock: Clock) {
-        let (dim, n) = (actors[0].normalizer.dim(), actors[0].policy.net.outputs());
-        let (count, rows) = (lanes.len(), lanes.len() * agents(actors).count());
-        let units = actors[0].policy.net.units();
-        self.obs.resize(rows * dim, 0.0);
-        self.states.resize(count * units, 0.0);
-        self.outputs.resize(rows * n, 0.0);
-        for steps in &mut *steps {
-            steps.clear();
-            steps.running.states.resize(rows / count * units, 0.0);
+impl EnvState {
+    /// Ends the first episode before its time, if its turn has come and the worlds can be restarted one by one; returns
+    /// whether it did.
+    fn cut_short(&mut self, worlds: &mut dyn Stepper, i: usize, dim: usize, step: &mut VectorStep) -> bool {
+        if self.first_cut != Some(self.episode.len + 1) || step.ended(i) {
+            return false;
         }
-        for t in 0..clock.horizon {
-            for (agent, actor) in agents(actors) {
-                let obs = &mut self.obs[agent * count * dim..][..count * dim];
-                let outputs = &mut self.outputs[agent * count * n..][..count * n];
-                let own = agent * units..(agent + 1) * units;
-                for (i, (lane, steps)) in lanes.iter().zip(&mut *steps).enumerate() {
-                    actor.see(agent, lane.obs(), &mut obs[i * dim..][..dim]);
-                    let state = &steps.running.states[own.clone()];
-                    self.states[i * units..][..units].copy_from_slice(state);
-                    steps.states.extend_from_slice(state);
-                }
-                actor.policy.outputs(&mut self.work, obs, &mut self.states, outputs);
-                for (i, steps) in steps.iter_mut().enumerate() {
-                    steps.running.states[own.clone()].copy_from_slice(&self.states[i * units..][..units]);
-                }
-            }
-            for (i, (lane, steps)) in lanes.iter_mut().zip(&mut *steps).enumerate() {
-                let at = steps.actions.len();
-                for (agent, actor) in agents(actors) {
-                    let row = agent * count + i;
-                    steps.act(lane, actor, &self.obs[row * dim..][..dim], &self.outputs[row * n..][..n]);
-                }
-                steps.advance(lane, actors, at, clock, t + 1 == clock.horizon);
-            }
-            if steps.iter().any(|s| s.broken.is_some()) {
-                return;
-            }
+        self.first_cut = None;
+        let row = i * dim..(i + 1) * dim;
+        step.last_obs[row.clone()].copy_from_slice(&step.obs[row.clone()]);
+        // The seed is drawn only where it is used.
+        let mut ahead = self.rng.clone();
+        let restarted = worlds.restart(i, ahead.next_u64(), &mut step.obs[row]);
+        if restarted {
+            (self.rng, step.truncated[i]) = (ahead, true);
         }
+        restarted
     }
 }
 
-impl LaneSteps {
-    pub(crate) fn new(costs: usize) -> Self {
-        LaneSteps {
-            obs: Vec::new(),
-            raw: Vec::new(),
-            states: Vec::new(),
-            outputs: Vec::new(),
-            actions: Vec::new(),
-            log_probs: Vec::new(),
-            given: vec![Vec::new(); 1 + costs],
-            cuts: Vec::new(),
-            open_ends: Vec::new(),
-            open_obs: Vec::new(),
-            episodes: Vec::new(),
-            broken: None,
-            ended: false,
-            running: Running { discount: 1.0, costs: vec![0.0; costs], states: Vec::new() },
-        }
-    }
-
+impl EnvSteps {
     fn clear(&mut self) {
         let rows = [&mut self.obs, &mut self.raw, &mut self.states, &mut self.outputs, &mut self.actions];
-        rows.into_iter().chain([&mut self.log_probs]).for_each(Vec::clear);
+        rows.into_iter().chain([&mut self.log_probs, &mut self.open_obs]).for_each(Vec::clear);
         self.given.iter_mut().for_each(Vec::clear);
         self.cuts.clear();
         self.open_ends.clear();
-        self.open_obs.clear();
         self.episodes.clear();
         self.broken = None;
     }
 
-    /// Draws one agent's action.
-    fn act(&mut self, lane: &mut Lane, actor: &Actor, obs: &[f32], outputs: &[f32]) {
-        self.obs.extend_from_slice(obs);
-        self.outputs.extend_from_slice(outputs);
-        let at = self.actions.len();
-        self.actions.resize(at + actor.policy.action_width(), 0.0);
-        self.log_probs.push(actor.policy.act(outputs, &mut self.actions[at..], lane.rng()));
+    /// Draws every agent's action in environment `i`.
+    fn act(&mut self, act: &ActWorkspace, i: usize, actors: &[Actor], actions: &mut [f32], rng: &mut ChaCha8Rng) {
+        let width = actors[0].policy.action_width();
+        for ((agent, actor), action) in agents(actors).zip(actions.chunks_exact_mut(width)) {
+            let (seen, outputs) = act.row(agent, i);
+            self.obs.extend_from_slice(seen);
+            self.outputs.extend_from_slice(outputs);
+            self.log_probs.push(actor.policy.act(outputs, action, rng));
+        }
+        self.actions.extend_from_slice(actions);
     }
 
-    /// Steps the world by the actions from `at` on.
-    fn advance(&mut self, lane: &mut Lane, actors: &[&Actor], at: usize, clock: Clock, last: bool) {
-        let t = self.cuts.len();
-        self.inspect(t, lane.obs());
-        if actors[0].normalizer.is_on() {
-            self.raw.extend_from_slice(lane.obs());
+    /// Takes in what a step of environment `i` gave; returns whether it ended the episode, a `partial` one perhaps.
+    #[allow(clippy::too_many_arguments)] // whose step it is, what it gave and what it is for
+    fn take(
+        &mut self,
+        env: &mut EnvState,
+        i: usize,
+        partial: bool,
+        step: &VectorStep,
+        actors: &[Actor],
+        plan: Plan,
+        t: usize,
+    ) -> bool {
+        let costs = self.given.len() - 1;
+        let costs = &step.costs[i * costs..][..costs];
+        self.given[0].push(step.rewards[i]);
+        self.given[1..].iter_mut().zip(costs).for_each(|(given, &cost)| given.push(cost));
+        env.episode.add(step.rewards[i], costs);
+        let (ended, last) = (step.ended(i), t + 1 == plan.steps);
+        if ended {
+            env.first_cut = None;
+            let episode = env.episode.finish();
+            if !partial {
+                self.episodes.push(episode);
+            }
         }
-        let step = lane.step(&self.actions[at..]);
-        self.given[0].push(step.reward);
-        for (i, &cost) in lane.costs().iter().enumerate() {
-            self.given[1 + i].push(cost);
-            self.running.costs[i] += self.running.discount * f64::from(cost);
-        }
-        self.running.discount *= clock.gamma;
-        if step.ended() {
-            self.finish(lane, step.partial);
-        }
-        self.ended = step.ended();
-        self.cuts.push(step.ended() || last);
-        if (clock.bootstrap && step.truncated && !step.terminated) || (last && !step.ended()) {
+        self.ended = ended;
+        self.cuts.push(ended || last);
+        if (plan.bootstrap && step.truncated[i] && !step.terminated[i]) || (last && !ended) {
             self.open_ends.push(t as u32);
-            let next = if step.ended() { lane.final_obs() } else { lane.obs() };
+            let dim = step.obs.len() / step.rewards.len();
+            let next = if ended { &step.last_obs } else { &step.obs };
+            let next = &next[i * dim..][..dim];
             for (agent, actor) in agents(actors) {
                 let from = self.open_obs.len();
                 self.open_obs.resize(from + actor.normalizer.dim(), 0.0);
-                actor.see(agent, next, &mut self.open_obs[from..]);
+                see(actor, agent, next, &mut self.open_obs[from..]);
             }
             self.inspect(t + 1, next);
         }
+        ended
     }
 
     /// V(s_{t+1}) along the batch: the next row's value, zero after a termination, or the next of the bootstraps.
@@ -291,21 +398,6 @@ impl LaneSteps {
             let entry = obs.iter().position(|x| !x.is_finite()).unwrap_or(0);
             self.broken.get_or_insert((t, entry));
         }
-    }
-
-    fn finish(&mut self, lane: &Lane, partial: bool) {
-        let episode = lane.finished();
-        if !partial {
-            self.episodes.push(Ended {
-                ret: episode.ret,
-                length: episode.len,
-                costs: episode.costs.clone(),
-                discounted: self.running.costs.clone(),
-            });
-        }
-        self.running.discount = 1.0;
-        self.running.costs.fill(0.0);
-        self.running.states.fill(0.0);
     }
 }
 

@@ -2,11 +2,11 @@
 
 use crate::algo::Passes;
 use crate::checkpoint;
-use crate::config::{Config, MULTI_AGENT};
+use crate::config::{Config, make_env};
 use crate::error::Error;
 use crate::learner::{Learner, Report};
 use crate::record::{EventWriter, ProgressCsv, RunLock, Table, write_atomic};
-use p3o_env::{Env, TaskError, tasks};
+use p3o_env::Env;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -65,8 +65,12 @@ pub struct Run {
     wall_before: f64,
     started: Instant,
     summary: Option<Summary>,
+    restarted: bool,
     _lock: RunLock,
 }
+
+/// Columns of progress.csv that version 1 wrote for algorithms that have no use for them.
+const RETIRED: &[&str] = &["kappa", "redone"];
 
 /// The checkpoint of a run's folder.
 pub fn checkpoint_path(folder: &Path) -> PathBuf {
@@ -76,21 +80,18 @@ pub fn checkpoint_path(folder: &Path) -> PathBuf {
 impl Run {
     /// Makes the folder and everything in it. It must not hold anything yet.
     pub fn start(config: Config, make: &dyn Fn() -> Box<dyn Env>, folder: &Path) -> Result<Run, Error> {
+        Run::start_learner(Learner::new(config, make)?, folder)
+    }
+
+    /// The same for a fresh learner.
+    pub fn start_learner(learner: Learner, folder: &Path) -> Result<Run, Error> {
         if folder.is_file() || is_occupied(folder) {
-            let hint = if checkpoint_path(folder).is_file() {
-                format!(" (to go on with it: p3o resume {})", folder.display())
-            } else {
-                String::new()
-            };
-            return Err(Error::Folder(format!(
-                "{} exists already; name another folder with --out{hint}",
-                folder.display()
-            )));
+            let (folder, resumable) = (folder.to_path_buf(), checkpoint_path(folder).is_file());
+            return Err(Error::Occupied { folder, resumable });
         }
-        let learner = Learner::new(config, make)?;
         create_folder(&folder.join("checkpoints"))?;
         let lock = RunLock::acquire(folder)?;
-        write_atomic(&folder.join("config.toml"), learner.config.to_toml().as_bytes())?;
+        write_atomic(&folder.join("config.toml"), learner.config().to_toml().as_bytes())?;
         let columns = columns(&learner);
         let csv = ProgressCsv::create(&folder.join("progress.csv"), &columns)?;
         let events = EventWriter::create(&folder.join("tensorboard"), None)?;
@@ -102,31 +103,36 @@ impl Run {
     pub fn resume(folder: &Path, make: &Maker, steps: Option<u64>) -> Result<Run, Error> {
         let mut config = load_config(folder)?;
         if let Some(steps) = steps {
-            config.steps = steps;
+            config.run.steps = steps;
         }
         let env = make(&config)?;
-        let mut learner = Learner::new(config, &*env)?;
+        Run::resume_learner(Learner::new(config, &*env)?, folder, steps.is_some())
+    }
+
+    /// The same for a fresh learner with the run's settings, which are written anew if they have `changed`.
+    pub fn resume_learner(mut learner: Learner, folder: &Path, changed: bool) -> Result<Run, Error> {
         let lock = RunLock::acquire(folder)?;
-        checkpoint::load(&mut learner, &checkpoint_path(folder))?;
-        let done = learner.progress().updates;
-        if steps.is_some_and(|steps| steps < learner.progress().steps) {
-            let made = learner.progress().steps;
-            return Err(Error::Folder(format!(
-                "{} has made {made} steps already: name more with --steps",
-                folder.display()
-            )));
+        let continued = checkpoint::load(&mut learner, &checkpoint_path(folder))?;
+        let (done, made) = (learner.progress().updates, learner.progress().steps);
+        if learner.config().run.steps < made && changed {
+            return Err(Error::StepsMade { folder: folder.to_path_buf(), made });
         }
         let (path, columns) = (folder.join("progress.csv"), columns(&learner));
-        let csv = ProgressCsv::reopen(&path, &columns, |row| row[0] <= done as f64)?;
+        let csv = ProgressCsv::reopen(&path, &columns, RETIRED, |row| row[0] <= done as f64)?;
         let rows = ProgressCsv::read(&path)?;
-        let wall = last(&rows, rows.column("wall_s").expect("reopening has checked the columns"));
+        let wall = column(&rows, "wall_s", &path).map(|at| last(&rows, at))?;
         let events = EventWriter::create(&folder.join("tensorboard"), Some(learner.progress().steps))?;
         // What an earlier sitting came to is no longer what the run came to.
         std::fs::remove_file(folder.join("summary.json")).ok();
-        if steps.is_some() {
-            write_atomic(&folder.join("config.toml"), learner.config.to_toml().as_bytes())?;
+        if changed {
+            write_atomic(&folder.join("config.toml"), learner.config().to_toml().as_bytes())?;
         }
-        Ok(Run::assemble(folder, learner, csv, events, wall, lock))
+        Ok(Run { restarted: !continued, ..Run::assemble(folder, learner, csv, events, wall, lock) })
+    }
+
+    /// Whether the worlds could not be continued, so that resuming has started new episodes.
+    pub fn has_restarted(&self) -> bool {
+        self.restarted
     }
 
     fn assemble(
@@ -147,6 +153,7 @@ impl Run {
             wall_before,
             started: Instant::now(),
             summary: None,
+            restarted: false,
             _lock: lock,
         }
     }
@@ -165,7 +172,7 @@ impl Run {
     /// checkpoint's turn, and when interrupted. A number that is not finite ends the run with a `failure.txt` and the
     /// last good checkpoint in place.
     pub fn train(&mut self, watch: &mut dyn FnMut(&Run, &Report) -> ControlFlow<()>) -> Result<Finish, Error> {
-        let (total, every) = (self.learner.config.updates(), self.learner.config.run.checkpoint_every);
+        let (total, every) = (self.learner.config().updates(), self.learner.config().run.checkpoint_every);
         self.started = Instant::now();
         while self.learner.progress().updates < total {
             let report = self.learner.update().inspect_err(|e| self.explain(e))?;
@@ -209,9 +216,9 @@ impl Run {
     fn explain(&self, error: &Error) {
         let text = format!(
             "{error}\n\ntask {}, algorithm {}, seed {}\nThe last good checkpoint is {}.\n",
-            self.learner.config.task,
-            self.learner.config.algo.name,
-            self.learner.config.seed,
+            self.learner.config().task,
+            self.learner.config().method(),
+            self.learner.config().run.seed,
             checkpoint_path(&self.folder).display()
         );
         write_atomic(&self.folder.join("failure.txt"), text.as_bytes()).ok();
@@ -223,8 +230,8 @@ impl Run {
     }
 
     fn summarize(&mut self) -> Result<(), Error> {
-        let table = ProgressCsv::read(&self.folder.join("progress.csv"))?;
-        let summary = summary(&self.learner.config, self.learner.spec(), &table)?;
+        let path = self.folder.join("progress.csv");
+        let summary = summary(self.learner.config(), self.learner.spec(), &ProgressCsv::read(&path)?, &path)?;
         write_summary(&self.folder, &summary)?;
         self.summary = Some(summary);
         Ok(())
@@ -242,37 +249,20 @@ pub type Maker = dyn Fn(&Config) -> Result<Box<dyn Fn() -> Box<dyn Env>>, Error>
 
 /// The maker for worlds known by name.
 pub fn named_task(config: &Config) -> Result<Box<dyn Fn() -> Box<dyn Env>>, Error> {
-    let (algo, task, options) = (config.algo.name.clone(), config.task.clone(), config.env.clone());
-    make_for(&algo, &task, &options)?;
-    Ok(Box::new(move || make_for(&algo, &task, &options).expect("it was just made once")))
-}
-
-/// A task as an algorithm sees it: several agents side by side if it is for them, steered by one joint choice if not.
-pub fn make_for(algo: &str, task: &str, options: &BTreeMap<String, f64>) -> Result<Box<dyn Env>, TaskError> {
-    let make = if MULTI_AGENT.contains(&algo) { tasks::make_team } else { tasks::make };
-    make(task, options)
+    let (method, task, options) = (config.method(), config.task.clone(), config.env.clone());
+    make_env(method, &task, &options)?;
+    Ok(Box::new(move || make_env(method, &task, &options).expect("it was just made once")))
 }
 
 /// A run's settings.
 pub fn load_config(folder: &Path) -> Result<Config, Error> {
     let path = folder.join("config.toml");
     let text = std::fs::read_to_string(&path).map_err(|e| {
-        if folder.is_dir() {
-            Error::Folder(format!("{} is not a run: it has no readable config.toml ({e})", folder.display()))
-        } else {
-            Error::Folder(format!("there is no run at {}", folder.display()))
-        }
+        let (folder, is_there) = (folder.to_path_buf(), folder.is_dir());
+        let reason = format!("it has no readable config.toml ({e})");
+        if is_there { Error::NotARun { folder, reason } } else { Error::NoRun { folder } }
     })?;
-    Config::from_toml(&text).map_err(|e| Error::Folder(format!("{}: {e}", path.display())))
-}
-
-/// A run's learner at its last checkpoint, for evaluation.
-pub fn load_learner(folder: &Path, make: &Maker) -> Result<Learner, Error> {
-    let config = load_config(folder)?;
-    let env = make(&config)?;
-    let mut learner = Learner::new(config, &*env)?;
-    checkpoint::load(&mut learner, &checkpoint_path(folder))?;
-    Ok(learner)
+    Config::from_toml(&text).map_err(|error| Error::ConfigFile { path, error })
 }
 
 fn create_folder(path: &Path) -> Result<(), Error> {
@@ -296,7 +286,7 @@ fn is_occupied(folder: &Path) -> bool {
 /// Columns of progress.csv; only the last two depend on the machine.
 fn columns(learner: &Learner) -> Vec<String> {
     let costs: Vec<&str> = learner.spec().costs.iter().map(|c| c.name.as_str()).collect();
-    let constrained: Vec<&str> = learner.constraints().iter().map(|&i| costs[i]).collect();
+    let constrained = learner.signals().constraint_names();
     let mut columns: Vec<String> = ["update", "steps", "episodes", "return", "length"].map(String::from).to_vec();
     columns.extend(costs.iter().map(|c| format!("cost_{c}")));
     columns.extend(costs.iter().map(|c| format!("cost_per_step_{c}")));
@@ -304,7 +294,7 @@ fn columns(learner: &Learner) -> Vec<String> {
     columns.extend(constrained.iter().map(|c| format!("loss_cost_{c}")));
     columns.extend(["loss", "loss_reward", "kl", "passes", "gradient_norm", "entropy"].map(String::from));
     let none = Passes::new(constrained.len());
-    columns.extend(none.own_figures(&learner.config.algo.name, &constrained).into_iter().map(|(name, _)| name));
+    columns.extend(own_figures(learner, &none).into_iter().map(|(name, _)| name));
     for kind in ["value_loss", "explained"] {
         columns.push(format!("{kind}_reward"));
         columns.extend(constrained.iter().map(|c| format!("{kind}_{c}")));
@@ -321,12 +311,16 @@ fn values(learner: &Learner, r: &Report) -> Vec<f64> {
         row.extend(group);
     }
     row.extend([p.loss, p.loss_r, p.kl, p.steps as f64, p.gradient_norm, r.entropy]);
-    let constrained = learner.constraints().iter().map(|&i| learner.spec().costs[i].name.as_str());
-    let own = p.own_figures(&learner.config.algo.name, &constrained.collect::<Vec<_>>());
-    row.extend(own.into_iter().map(|(_, value)| value));
+    row.extend(own_figures(learner, p).into_iter().map(|(_, value)| value));
     row.extend(r.critic_losses.iter().chain(&r.explained));
     row.push(r.steps as f64 / r.update as f64 / ((r.rollout_ms + r.update_ms) / 1e3));
     row
+}
+
+/// What this run's algorithm alone reports: columns of progress.csv and their values.
+fn own_figures(learner: &Learner, passes: &Passes) -> Vec<(String, f64)> {
+    let costs = learner.signals().constraint_names();
+    learner.config().algorithm().columns().iter().flat_map(|column| column.figures(passes, &costs)).collect()
 }
 
 /// Groups columns under TensorBoard's headings.
@@ -346,9 +340,13 @@ fn last(table: &Table, column: usize) -> f64 {
     table.rows.last().map_or(0.0, |row| row[column])
 }
 
-/// The figures of the last tenth of training.
-pub fn summary(config: &Config, spec: &p3o_env::EnvSpec, table: &Table) -> Result<Summary, Error> {
-    let at = |name: &str| table.column(name).ok_or_else(|| Error::Folder(format!("it has no column `{name}`")));
+fn column(table: &Table, name: &str, path: &Path) -> Result<usize, Error> {
+    table.column(name).ok_or_else(|| Error::NoColumn { path: path.to_path_buf(), column: name.to_string() })
+}
+
+/// The figures of the last tenth of training, from the table at `path`.
+pub fn summary(config: &Config, spec: &p3o_env::EnvSpec, table: &Table, path: &Path) -> Result<Summary, Error> {
+    let at = |name: &str| column(table, name, path);
     let (steps_at, episodes_at, return_at, wall_at) = (at("steps")?, at("episodes")?, at("return")?, at("wall_s")?);
     let (steps, wall_s) = (last(table, steps_at), last(table, wall_at));
     let late: Vec<&Vec<f64>> = table.rows.iter().filter(|row| row[steps_at] > 0.9 * steps).collect();
@@ -364,8 +362,8 @@ pub fn summary(config: &Config, spec: &p3o_env::EnvSpec, table: &Table) -> Resul
     };
     Ok(Summary {
         task: config.task.clone(),
-        algo: config.algo.name.clone(),
-        seed: config.seed,
+        algo: config.method().to_string(),
+        seed: config.run.seed,
         steps: steps as u64,
         wall_s,
         steps_per_s: if wall_s > 0.0 { steps / wall_s } else { 0.0 },

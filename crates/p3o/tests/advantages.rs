@@ -1,7 +1,7 @@
 //! Advantages and value targets are what their definitions say.
 
 use crate::util::rng;
-use p3o::advantage::{Signal, gae, moments, rescale};
+use p3o::advantage::{Along, gae, moments, rescale};
 use rand::RngExt;
 
 /// One environment's steps with random episode ends.
@@ -30,7 +30,7 @@ impl Steps {
     fn gae(&self, gamma: f64, lambda: f64) -> (Vec<f32>, Vec<f32>) {
         let Steps { given, values, next_values, cuts } = self;
         let (mut advantages, mut targets) = (vec![f32::NAN; given.len()], vec![f32::NAN; given.len()]);
-        gae(&Signal { given, values, next_values, cuts }, gamma, lambda, &mut advantages, &mut targets);
+        gae(&Along { given, values, next_values, cuts }, gamma, lambda, &mut advantages, &mut targets);
         (advantages, targets)
     }
 

@@ -224,9 +224,9 @@ fn updates_keep_to_the_trust_region_and_come_back_under_the_limit() {
             for algo in ["cpo", "pcpo"] {
                 let mut problem = Problem::new(head, 300, 1, 43).at_home();
                 problem.offsets = vec![c];
-                let config = problem.config(algo, &["algo.target_kl=0.002"]);
+                let config = problem.config(algo, &["policy.target_kl=0.002"]);
                 let before = problem.surrogate(&problem.adv_c[0]);
-                let report = problem.batch().update_by(&mut problem.policy(1e-3), &config, &mut []);
+                let report = problem.bench().update(&config);
                 let what = format!("{head:?} {algo} {c}: {report:?}");
                 assert!(report.steps == 1 && report.kl <= 0.002 && report.fraction > 0.1, "{what}");
                 let change = report.loss_c[0] - before;
@@ -248,10 +248,9 @@ fn updates_keep_to_the_trust_region_and_come_back_under_the_limit() {
 fn without_a_limit_they_are_trpo() {
     let problem = Problem::new(Head::Gaussian, 130, 0, 44).at_home();
     let train = |algo: &str| {
-        let mut policy = problem.policy(1e-3);
-        let config = problem.config(algo, &["algo.target_kl=0.01"]);
-        let report = problem.batch().update_by(&mut policy, &config, &mut []);
-        (report, crate::util::float_bits(&policy.parameters()))
+        let mut bench = problem.bench();
+        let report = bench.update(&problem.config(algo, &["policy.target_kl=0.01"]));
+        (report, bench.bits())
     };
     assert_eq!(train("cpo"), train("trpo"));
     assert_eq!(train("pcpo"), train("trpo"));

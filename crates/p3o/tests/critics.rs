@@ -1,7 +1,7 @@
 //! A critic learns its targets whatever their unit is.
 
-use p3o::Config;
 use p3o::critic::Critic;
+use p3o::{Algorithm, Config};
 use p3o_env::{Env, PointGoal};
 use p3o_nn::Source;
 use rand::{RngExt, SeedableRng};
@@ -18,7 +18,7 @@ fn batch(mean: f32, size: f32) -> (Vec<f32>, Vec<f32>) {
 }
 
 fn settings(normalize: bool) -> Config {
-    let mut config = Config::preset("quick", "p3o", PointGoal::default().spec()).expect("a known preset");
+    let mut config = Config::preset("quick", Algorithm::P3o, PointGoal::default().spec()).expect("a known preset");
     config.critic.normalize = normalize;
     config
 }
@@ -28,16 +28,17 @@ fn left_over(mean: f32, size: f32, normalize: bool) -> f64 {
     let config = settings(normalize);
     let (rows, targets) = batch(mean, size);
     let mut rng = ChaCha8Rng::seed_from_u64(6);
-    let mut critic = Critic::new(&config.net, 2, config.critic.learning_rate, &mut rng);
-    let mut memory = critic.memory(16);
+    let mut critic = Critic::new(&config.net, 2, &mut rng);
+    critic.adam.learning_rate = config.critic.learning_rate;
+    let mut workspace = critic.workspace(16);
     let source = Source::of_rows(&rows);
     let mut x = critic.net.batch();
     x.fill(source);
     for _ in 0..10 {
-        critic.fit(&mut memory, &config.critic, &x, source, &targets, &mut rng);
+        critic.fit(&mut workspace, &config.critic, &x, source, &targets, &mut rng);
     }
     let mut values = vec![0.0; ROWS];
-    critic.evaluate(&mut memory, &x, &mut values);
+    critic.evaluate(&mut workspace, &x, &mut values);
     let (_, spread) = p3o::advantage::moments(&targets);
     let errors = values.iter().zip(&targets).map(|(v, t)| f64::from(v - t).powi(2));
     errors.sum::<f64>() / ROWS as f64 / (spread * spread)
@@ -55,22 +56,23 @@ fn new_statistics_leave_the_value_function_as_it_was() {
     let mut config = settings(true);
     let (rows, targets) = batch(3.0, 2.0);
     let mut rng = ChaCha8Rng::seed_from_u64(6);
-    let mut critic = Critic::new(&config.net, 2, config.critic.learning_rate, &mut rng);
-    let mut memory = critic.memory(16);
+    let mut critic = Critic::new(&config.net, 2, &mut rng);
+    critic.adam.learning_rate = config.critic.learning_rate;
+    let mut workspace = critic.workspace(16);
     let source = Source::of_rows(&rows);
     let mut x = critic.net.batch();
     x.fill(source);
-    critic.fit(&mut memory, &config.critic, &x, source, &targets, &mut rng);
+    critic.fit(&mut workspace, &config.critic, &x, source, &targets, &mut rng);
     let mut before = vec![0.0; ROWS];
-    critic.evaluate(&mut memory, &x, &mut before);
+    critic.evaluate(&mut workspace, &x, &mut before);
     // No passes: only the statistics move, from (3, 2)-like targets towards far larger ones.
     config.critic.passes = 0;
     let (_, others) = batch(-50.0, 30.0);
     let scale = critic.scale;
-    critic.fit(&mut memory, &config.critic, &x, source, &others, &mut rng);
+    critic.fit(&mut workspace, &config.critic, &x, source, &others, &mut rng);
     assert!(critic.scale.deviation > 2.0 * scale.deviation && critic.scale.mean < 0.0);
     let mut after = vec![0.0; ROWS];
-    critic.evaluate(&mut memory, &x, &mut after);
+    critic.evaluate(&mut workspace, &x, &mut after);
     let worst = before.iter().zip(&after).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
     assert!(worst < 1e-5, "{worst}");
 }
@@ -78,20 +80,19 @@ fn new_statistics_leave_the_value_function_as_it_was() {
 #[test]
 fn the_loss_is_in_the_unit_of_the_targets() {
     // The first statistics are the batch's own, so a fresh critic starts at V = mean + deviation net(s), and its first
-    // loss is the mean squared error of that, which evaluate sees too.
+    // loss is the mean squared error of that, which evaluate sees too: with its learning rate of zero it stays as it is.
     let mut config = settings(true);
     config.critic.passes = 1;
-    config.critic.learning_rate = 0.0;
     let (rows, targets) = batch(10.0, 5.0);
     let mut rng = ChaCha8Rng::seed_from_u64(6);
-    let mut critic = Critic::new(&config.net, 2, 0.0, &mut rng);
-    let mut memory = critic.memory(16);
+    let mut critic = Critic::new(&config.net, 2, &mut rng);
+    let mut workspace = critic.workspace(16);
     let source = Source::of_rows(&rows);
     let mut x = critic.net.batch();
     x.fill(source);
-    let loss = critic.fit(&mut memory, &config.critic, &x, source, &targets, &mut rng);
+    let loss = critic.fit(&mut workspace, &config.critic, &x, source, &targets, &mut rng);
     let mut values = vec![0.0; ROWS];
-    critic.evaluate(&mut memory, &x, &mut values);
+    critic.evaluate(&mut workspace, &x, &mut values);
     let errors = values.iter().zip(&targets).map(|(v, t)| f64::from(v - t).powi(2));
     let expected = errors.sum::<f64>() / ROWS as f64;
     assert!((loss - expected).abs() < 1e-4 * expected, "{loss} {expected}");

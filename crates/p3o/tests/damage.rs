@@ -1,17 +1,11 @@
 //! A checkpoint that is damaged or belongs to something else is refused in one line, and touches nothing.
 
-use crate::util::{one_line, small_task};
-use p3o::run::named_task;
+use crate::util::{named_learner as learner, one_line, small_task};
 use p3o::{Config, Error, Learner, checkpoint};
 use safetensors::tensor::{Dtype, TensorView, serialize};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
-
-fn learner(config: Config) -> Learner {
-    let make = named_task(&config).unwrap();
-    Learner::new(config, &*make).unwrap()
-}
 
 /// A learner after one update, its checkpoint, and a place for spoiled ones.
 struct Fixture {
@@ -28,7 +22,7 @@ impl Fixture {
         let path = home.path().join("good");
         checkpoint::save(&trained, &path).unwrap();
         let bytes = std::fs::read(path).unwrap();
-        Fixture { home, bytes, learner: learner(small_task("p3o", "PointGoal", &["seed=5"])) }
+        Fixture { home, bytes, learner: learner(small_task("p3o", "PointGoal", &["run.seed=5"])) }
     }
 
     fn path(&self) -> PathBuf {
@@ -51,7 +45,7 @@ impl Fixture {
 
 fn refusal(learner: &mut Learner, path: &Path, what: &str) -> String {
     match checkpoint::load(learner, path) {
-        Ok(()) => panic!("{what} was accepted"),
+        Ok(_) => panic!("{what} was accepted"),
         Err(error @ (Error::Checkpoint { .. } | Error::Io(_))) => {
             let line = one_line(error);
             assert!(line.contains(path.to_str().unwrap()), "{what}: {line} does not name the file");
@@ -76,6 +70,8 @@ fn truncated_files_are_refused() {
     let path = fixture.path();
     std::fs::write(&path, &bytes).unwrap();
     checkpoint::load(&mut fixture.learner, &path).unwrap();
+    // The settings stand in the file too.
+    fixture.learner.retune(|config| config.run.seed = 1).unwrap();
     assert!(fixture.state() == bytes);
 }
 
@@ -115,15 +111,16 @@ fn foreign_files_are_refused_by_what_they_are() {
         (vec![0xff; 4096], "ones"),
         (vec![0; 4096], "zeros"),
         (foreign(about("")), "an empty description"),
-        (foreign(about("{\"format\":3}")), "half a description"),
+        (foreign(about("{\"format\":4}")), "half a description"),
+        (foreign(about("{\"format\":3}")), "half a description of an older format"),
     ] {
         assert!(fixture.refusal(&bytes, what).contains("damaged or not one at all"), "{what}");
     }
-    // In the header the description is quoted: \"format\":3.
-    let at = fixture.bytes.windows(11).position(|w| w == b"format\\\":3,").expect("the description says its format");
+    // In the header the description is quoted: \"format\":4.
+    let at = fixture.bytes.windows(11).position(|w| w == b"format\\\":4,").expect("the description says its format");
     let mut newer = fixture.bytes.clone();
     newer[at + 9] = b'7';
-    assert!(fixture.refusal(&newer, "a newer format").contains("format 7, this program reads 3"));
+    assert!(fixture.refusal(&newer, "a newer format").contains("format 7, this program reads 3 and 4"));
 }
 
 #[test]

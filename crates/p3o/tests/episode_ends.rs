@@ -1,7 +1,7 @@
 //! Termination is not truncation, episodes may outlast batches, and a world that breaks is named.
 
 use crate::util::{Given, Script, one_line, small};
-use p3o::{Config, Error, Learner, Run, checkpoint, run};
+use p3o::{Config, Error, Learner, Run, checkpoint};
 use p3o_env::{ActionSpace, Env};
 use safetensors::SafeTensors;
 use std::cell::Cell;
@@ -138,7 +138,7 @@ fn long_episodes() -> Script {
 #[test]
 fn the_last_known_episode_cost_stands_until_another_episode_ends() {
     let world = long_episodes();
-    let changes = ["rollout.envs=1", "rollout.batch=40", "limits.risk=30", "algo.cost_scale=none"];
+    let changes = ["rollout.envs=1", "rollout.batch=40", "limits.risk=30", "constraint.form=raw"];
     let mut learner = Learner::new(small("p3o", &world.spec, &changes), &world.maker()).unwrap();
     // Batch 1 costs 1/4 per step and no episode is known: J = 100 / 4 = 25 stands in, (25 - 30) / 100 = -0.05.
     // Batch 2 costs 1/2: (50 - 30) / 100 = 0.2. In batch 3, steps 81 to 100 and 1 to 20, an episode ends: 20 / 2 + 20 / 4 =
@@ -157,28 +157,54 @@ fn the_last_known_episode_cost_stands_until_another_episode_ends() {
     }
 }
 
-/// The offsets of five batches of 40 steps against a limit of 30.
-fn five_offsets(changes: &[&str]) -> Vec<f64> {
+/// Offset and J_C - d of five batches of 40 steps against a limit of 30.
+fn five_batches(changes: &[&str]) -> Vec<(f64, f64)> {
     let world = long_episodes();
-    let fixed = ["rollout.envs=1", "rollout.batch=40", "limits.risk=30", "algo.cost_scale=none"];
+    let fixed = ["rollout.envs=1", "rollout.batch=40", "limits.risk=30"];
     let config = small("p3o", &world.spec, &[&fixed, changes].concat());
     let mut learner = Learner::new(config, &world.maker()).unwrap();
-    (0..5).map(|_| learner.update().unwrap().offsets[0]).collect()
+    let reports = (0..5).map(|_| learner.update().unwrap());
+    reports.map(|report| (report.offsets[0], report.excess[0])).collect()
 }
 
 #[test]
 fn a_cost_estimated_from_steps_does_not_wait_for_an_episode_to_end() {
     // The batches cost 1/4, 1/2, 3/8, 3/8 and 1/2 per step, so 25, 50, 37.5, 37.5 and 50 in an episode of 100 steps.
-    let expected = [-0.05, 0.2, 0.075, 0.075, 0.2];
-    for (offset, expected) in five_offsets(&["algo.cost_estimate=steps"]).iter().zip(expected) {
-        assert!((offset - expected).abs() < 1e-12, "{offset} is not {expected}");
+    let expected = [-5.0, 20.0, 7.5, 7.5, 20.0];
+    for form in ["constraint.form=per_step", "constraint.form=scaled"] {
+        for ((offset, excess), expected) in five_batches(&[form]).into_iter().zip(expected) {
+            assert!((excess - expected).abs() < 1e-10, "{form}: {excess} is not {expected}");
+            // The offset is that in another unit.
+            assert_eq!(offset > 0.0, excess > 0.0, "{form}: {offset}");
+        }
+    }
+}
+
+#[test]
+fn a_cost_estimated_from_episodes_stands_until_another_one_ends() {
+    // 25 and 50 stand in for the first episode, as above; then it is 40. (1 - 0.99)(J - d) and (J - d) / 100 are the same.
+    let expected = [-5.0, 20.0, 10.0, 10.0, 10.0];
+    for form in ["constraint.form=literal", "constraint.form=raw"] {
+        for ((offset, excess), expected) in five_batches(&[form]).into_iter().zip(expected) {
+            assert!((excess - expected).abs() < 1e-10, "{form}: {excess} is not {expected}");
+            assert!((offset - expected / 100.0).abs() < 1e-12, "{form}: {offset}");
+        }
     }
 }
 
 #[test]
 fn a_margin_is_held_back_from_the_limit() {
     // Half of 30 is 15: the episode that ends in the third batch is over by (40 - 15) / 100.
-    assert!((five_offsets(&["algo.margin=0.5"])[2] - 0.25).abs() < 1e-12);
+    assert!((five_batches(&["constraint.form=raw", "constraint.margin=0.5"])[2].0 - 0.25).abs() < 1e-12);
+}
+
+#[test]
+fn a_smoothed_cost_keeps_a_share_of_what_it_was() {
+    // 25, then (25 + 50) / 2 = 37.5, (37.5 + 40) / 2 = 38.75, 39.375 and 39.6875; 30 off.
+    let found = five_batches(&["constraint.form=raw", "constraint.smoothing=0.5"]);
+    for ((_, excess), expected) in found.into_iter().zip([-5.0, 7.5, 8.75, 9.375, 9.6875]) {
+        assert!((excess - expected).abs() < 1e-10, "{excess} is not {expected}");
+    }
 }
 
 #[test]
@@ -194,28 +220,6 @@ fn episodes_cut_short_to_spread_their_ends_are_not_counted() {
         if expected > 0 {
             assert_eq!((report.costs[0], report.length, report.ret), (40.0, 100.0, 100.0));
         }
-    }
-}
-
-#[test]
-fn discounted_episode_costs_cross_batches() {
-    let world = long_episodes();
-    let changes = [
-        "rollout.envs=1",
-        "rollout.batch=40",
-        "rollout.cost_gamma=0.9",
-        "limits.risk=30",
-        "algo.cost_scale=none",
-        "algo.offset=discounted",
-    ];
-    let mut learner = Learner::new(small("p3o", &world.spec, &changes), &world.maker()).unwrap();
-    let offsets: Vec<f64> = (0..4).map(|_| learner.update().unwrap().offsets[0]).collect();
-    // J^gamma = (1/4) (1 - 0.9^40) / 0.1 + (1/2) 0.9^40 (1 - 0.9^60) / 0.1, d^gamma = 30 (1 - 0.9^100) / (100 * 0.1).
-    let power = |n: i32| 0.9f64.powi(n);
-    let j = 2.5 * (1.0 - power(40)) + 5.0 * power(40) * (1.0 - power(60));
-    let d = 3.0 * (1.0 - power(100));
-    for batch in [2, 3] {
-        assert!((offsets[batch] - 0.1 * (j - d)).abs() < 1e-12, "batch {}: {}", batch + 1, offsets[batch]);
     }
 }
 
@@ -318,6 +322,7 @@ fn a_run_in_a_world_that_breaks_leaves_its_last_checkpoint_and_a_note() {
     let note = std::fs::read_to_string(folder.join("failure.txt")).unwrap();
     assert!(note.starts_with(&line) && note.contains("seed 1"), "{note}");
     let maker = move |_: &Config| -> Result<Box<dyn Fn() -> Box<dyn Env>>, Error> { Ok(Box::new(world.maker())) };
-    let learner = run::load_learner(&folder, &maker).unwrap();
+    let resumed = Run::resume(&folder, &maker, None).unwrap();
+    let learner = resumed.learner();
     assert_eq!((learner.progress().updates, learner.policy().is_finite()), (2, true));
 }

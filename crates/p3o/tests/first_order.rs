@@ -57,9 +57,9 @@ fn ppo_lag_has_the_gradient_of_its_loss() {
                 (x_r * reward_term(ratio, problem.adv_r[row], EPSILON).1 + costs, 0.0)
             });
             check_derivative(&what, &exact, &problem.differences_of(5e-5, |p| loss(p) - p.entropy_bonus()));
-            let mut policy = problem.policy(1e-3);
-            let report = problem.batch().update_by(&mut policy, &problem.config("ppo-lag", &[]), &mut prices(nu));
-            check_trainer(&what, &first_gradient(&policy), &exact);
+            let mut bench = problem.bench();
+            let report = bench.update_by(&problem.config("ppo-lag", &[]), &mut prices(nu));
+            check_trainer(&what, &first_gradient(bench.policy()), &exact);
             near("loss", report.loss, loss(&problem));
             near("loss_r", report.loss_r, problem.terms()[0]);
             near("kl", report.kl, problem.kl());
@@ -111,19 +111,17 @@ fn focops_has_the_gradient_of_its_loss_on_both_sides_of_the_indicator() {
                     (w, u)
                 });
                 check_derivative(&what, &exact, &problem.differences_of(5e-5, |p| loss(p) - p.entropy_bonus()));
-                // One step is taken from any KL: the mean is inside 1e9 whatever the indicator's edge is.
-                let slack = format!("algo.kl_slack={}", delta / 1e9);
-                let config = problem.config("focops", &["algo.target_kl=1e9", &slack]);
+                let config = problem.config("focops", &[&format!("policy.target_kl={delta}")]);
                 let inside = kls.iter().filter(|kl| **kl <= delta).count() as f64 / kls.len() as f64;
-                let mut policy = problem.policy(1e-3);
-                let report = problem.batch().update_by(&mut policy, &config, &mut prices(nu));
+                let mut bench = problem.bench();
+                let report = bench.update_by(&config, &mut prices(nu));
                 near("loss", report.loss, loss(&problem));
                 near("inside", report.inside, inside);
                 near("loss_r", report.loss_r, -problem.surrogate(&problem.adv_r));
                 // A mean KL beyond the edge ends the passes before the step.
                 assert_eq!(report.steps, usize::from(problem.kl() <= delta), "{what}");
                 if report.steps == 1 {
-                    check_trainer(&what, &first_gradient(&policy), &exact);
+                    check_trainer(&what, &first_gradient(bench.policy()), &exact);
                 }
             }
         }
@@ -138,10 +136,9 @@ fn a_state_outside_the_trust_region_does_not_move_focops() {
     let delta = 0.02;
     assert!(problem.kl() < delta && problem.kls()[0] > delta);
     let step = |problem: &Problem| {
-        let mut policy = problem.policy(1e-3);
-        let config = problem.config("focops", &["algo.target_kl=0.02"]);
-        let report = problem.batch().update_by(&mut policy, &config, &mut prices(&[1.0]));
-        (report.steps, report.inside, first_gradient(&policy))
+        let mut bench = problem.bench();
+        let report = bench.update_by(&problem.config("focops", &["policy.target_kl=0.02"]), &mut prices(&[1.0]));
+        (report.steps, report.inside, first_gradient(bench.policy()))
     };
     let mut other = problem.clone();
     other.adv_r[0] += 100.0;
@@ -199,9 +196,9 @@ fn ipo_has_the_gradient_of_its_loss_on_both_sides_of_the_limit() {
                 (x_r * reward_term(ratio, problem.adv_r[row], EPSILON).1 + costs, 0.0)
             });
             check_derivative(&what, &exact, &problem.differences_of(5e-5, |p| scaled(p) - p.entropy_bonus()));
-            let mut policy = problem.policy(1e-3);
-            let report = problem.batch().update_by(&mut policy, &problem.config("ipo", &[]), &mut []);
-            check_trainer(&what, &first_gradient(&policy), &exact);
+            let mut bench = problem.bench();
+            let report = bench.update(&problem.config("ipo", &[]));
+            check_trainer(&what, &first_gradient(bench.policy()), &exact);
             let expected = scaled(&problem) * if over > 0 { over as f64 } else { 1.0 + slopes };
             near("loss", report.loss, expected);
             let recovering: Vec<f64> = places.iter().map(|v| f64::from(u8::from(*v >= 0.0))).collect();
@@ -214,9 +211,9 @@ fn ipo_has_the_gradient_of_its_loss_on_both_sides_of_the_limit() {
 fn without_constraints_they_are_ppo() {
     let problem = Problem::new(Head::Gaussian, 130, 0, 4).at_home();
     let train = |algo: &str| {
-        let mut policy = problem.policy(1e-3);
-        let report = problem.batch().update_by(&mut policy, &problem.config(algo, &["algo.passes=5"]), &mut []);
-        (report.steps, report.loss.to_bits(), crate::util::float_bits(&policy.parameters()))
+        let mut bench = problem.bench();
+        let report = bench.update(&problem.config(algo, &["policy.passes=5"]));
+        (report.steps, report.loss.to_bits(), bench.bits())
     };
     assert_eq!(train("ppo-lag"), train("ppo"));
     assert_eq!(train("ipo"), train("ppo"));

@@ -27,7 +27,7 @@ fn resumed(name: &str) -> (String, String) {
     let copy = home.path().join(name);
     copy_folder(&folder().join(name), &copy);
     on_threads(1, || {
-        let steps = 2 * load_config(&copy).unwrap().steps;
+        let steps = 2 * load_config(&copy).unwrap().run.steps;
         let mut run = Run::resume(&copy, &named_task, Some(steps)).unwrap_or_else(|e| panic!("{name}: {e}"));
         run.train(&mut |_, _| ControlFlow::Continue(())).unwrap();
     });

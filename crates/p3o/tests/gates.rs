@@ -1,7 +1,6 @@
 //! Whether a constraint is penalised is decided on the whole batch, exactly, however it was guessed.
 
 use crate::problem::{Head, Problem, first_gradient};
-use crate::util::float_bits;
 use p3o::algo::Passes;
 use p3o::algo::natural::dot;
 
@@ -18,10 +17,9 @@ fn uniform(signs: &[f64], offsets: &[f64]) -> Problem {
 
 /// One pass: what it reports and the bits of the policy after it.
 fn step(problem: &Problem) -> (Passes, Vec<u32>) {
-    let mut policy = problem.policy(1e-2);
-    let report = problem.batch().update(&mut policy, &problem.settings(&[]));
-    let bits = float_bits(policy.net.params()).into_iter().chain(float_bits(&policy.log_std)).collect();
-    (report, bits)
+    let mut bench = problem.bench();
+    let report = bench.update(&problem.config("p3o", &["policy.learning_rate=1e-2"]));
+    (report, bench.bits())
 }
 
 #[test]
@@ -46,15 +44,13 @@ fn a_wrong_guess_is_redone_with_the_true_gate() {
 fn gates_carried_from_pass_to_pass_change_nothing() {
     let mut problem = Problem::new(Head::Gaussian, 130, 2, 5).at_home();
     problem.place(&[0.02, 0.01]);
-    let batch = problem.batch();
-    let mut carried = problem.policy(5e-3);
-    let report = batch.update(&mut carried, &problem.settings(&["algo.passes=40"]));
+    let mut carried = problem.bench();
+    let report = carried.update(&problem.config("p3o", &["policy.learning_rate=5e-3", "policy.passes=40"]));
     // The same passes one at a time: each starts from the guess at the old policy, not from the pass before.
-    let mut fresh = problem.policy(5e-3);
-    let single = problem.settings(&[]);
-    let singles: Vec<Passes> = (0..40).map(|_| batch.update(&mut fresh, &single)).collect();
-    assert_eq!(float_bits(carried.net.params()), float_bits(fresh.net.params()));
-    assert_eq!(float_bits(&carried.log_std), float_bits(&fresh.log_std));
+    let mut fresh = problem.bench();
+    let single = problem.config("p3o", &["policy.learning_rate=5e-3"]);
+    let singles: Vec<Passes> = (0..40).map(|_| fresh.update(&single)).collect();
+    assert_eq!(carried.bits(), fresh.bits());
     for i in 0..2 {
         let share = singles.iter().map(|p| p.penalized[i]).sum::<f64>() / 40.0;
         assert!((report.penalized[i] - share).abs() < 1e-12, "constraint {i}");
@@ -73,11 +69,11 @@ fn a_balanced_gradient_is_shorter_by_one_plus_kappa_for_each_penalised_constrain
         let mut problem = Problem::new(Head::Gaussian, 130, 2, 7);
         problem.offsets = offsets.to_vec();
         let gradient = |balance: &str| {
-            let mut policy = problem.policy(1e-2);
-            problem.batch().update(&mut policy, &problem.settings(&["algo.kappa=3", "algo.entropy=0", balance]));
-            first_gradient(&policy)
+            let mut bench = problem.bench();
+            bench.update(&problem.config("p3o", &["p3o.kappa=3", "policy.entropy=0", balance]));
+            first_gradient(bench.policy())
         };
-        let (plain, balanced) = (gradient("algo.balance=false"), gradient("algo.balance=true"));
+        let (plain, balanced) = (gradient("p3o.balance=false"), gradient("p3o.balance=true"));
         let (long, short) = (dot(&plain, &plain).sqrt(), dot(&balanced, &balanced).sqrt());
         assert!((long / short - (1.0 + 3.0 * penalized)).abs() < 1e-4, "{penalized}: {long} and {short}");
         assert!(dot(&plain, &balanced) / (long * short) > 1.0 - 1e-9);

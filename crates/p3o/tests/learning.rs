@@ -1,6 +1,6 @@
 //! P3O learns: it earns what the limits allow and keeps to them, where PPO does not.
 
-use crate::util::{Given, Script, on_threads, small};
+use crate::util::{Given, Script, on_threads, set_if_known, small};
 use p3o::Learner;
 use p3o_env::ActionSpace;
 
@@ -27,7 +27,7 @@ fn train(algo: &str, world: &Script, updates: usize, seed: u64, limits: &[&str])
 
 /// The same over so many of the last updates.
 fn train_to(algo: &str, world: &Script, updates: usize, last: usize, seed: u64, limits: &[&str]) -> (f64, Vec<f64>) {
-    let seed = format!("seed={seed}");
+    let seed = format!("run.seed={seed}");
     let changes = [
         &seed,
         "rollout.envs=8",
@@ -35,13 +35,14 @@ fn train_to(algo: &str, world: &Script, updates: usize, last: usize, seed: u64, 
         "rollout.cost_gamma=0.9",
         "net.hidden=[8]",
         "net.log_std=-1.5",
-        "algo.learning_rate=1e-3",
-        "algo.passes=10",
-        "algo.kappa=2",
         "critic.learning_rate=1e-2",
         "critic.passes=10",
     ];
-    let config = small(algo, &world.spec, &[&changes, limits].concat());
+    let mut config = small(algo, &world.spec, &changes);
+    ["policy.learning_rate=1e-3", "policy.passes=10", "p3o.kappa=2"]
+        .iter()
+        .for_each(|change| set_if_known(&mut config, change));
+    limits.iter().for_each(|change| config.set(change).unwrap());
     on_threads(1, || {
         let mut learner = Learner::new(config, &world.maker()).unwrap();
         let reports: Vec<_> = (0..updates).map(|_| learner.update().unwrap()).collect();
@@ -79,7 +80,11 @@ fn a_binding_limit_is_kept_and_used() {
 fn every_algorithm_keeps_a_binding_limit_and_uses_it() {
     // The best is 2.5 at 1.25, as above. A barrier with t = 20 stays a little away from the limit.
     for algo in ["focops", "ipo", "cpo", "pcpo"] {
-        let (earned, costs) = train(algo, &effort(), 300, 0, &["limits.effort=1.25", "multiplier.learning_rate=0.01"]);
+        let changes: &[&str] = match algo {
+            "focops" => &["limits.effort=1.25", "focops.multiplier_rate=0.01"],
+            _ => &["limits.effort=1.25"],
+        };
+        let (earned, costs) = train(algo, &effort(), 300, 0, changes);
         assert!(costs[0] <= 1.3 && earned >= 2.2, "{algo} earned {earned} at {costs:?}");
     }
     let (earned, costs) = train("trpo", &effort(), 300, 0, &["limits.effort=1.25"]);
@@ -90,7 +95,8 @@ fn every_algorithm_keeps_a_binding_limit_and_uses_it() {
 fn multipliers_hold_the_cost_around_its_limit() {
     // Their costs swing around the limit of 1.25, and so are judged over half of the updates. Without one it is 5.
     for algo in ["ppo-lag", "trpo-lag"] {
-        let changes = ["limits.effort=1.25", "multiplier.learning_rate=0.02", "algo.target_kl=0.002"];
+        let rate = format!("{algo}.multiplier_rate=0.02");
+        let changes = ["limits.effort=1.25", &rate, "policy.target_kl=0.003"];
         let (earned, costs) = train_to(algo, &effort(), 300, 150, 0, &changes);
         assert!(costs[0] > 0.6 && costs[0] < 1.7 && earned > 1.5, "{algo} earned {earned} at {costs:?}");
     }
@@ -117,7 +123,7 @@ fn two_limits_are_kept_and_used_at_once() {
 fn a_limit_on_choices_is_kept_and_used() {
     // A return of 1.5 costs 1.5, the limit; PPO always takes the reward: 5.
     for seed in 0..SEEDS {
-        let (earned, costs) = train("p3o", &temptation(), 150, seed, &["limits.risk=1.5", "algo.kappa=5"]);
+        let (earned, costs) = train("p3o", &temptation(), 150, seed, &["limits.risk=1.5", "p3o.kappa=5"]);
         assert!(costs[0] <= 1.5 && earned >= 1.3, "seed {seed}: earned {earned} at {costs:?}");
         let (_, costs) = train("ppo", &temptation(), 150, seed, &["limits.risk=1.5"]);
         assert!(costs[0] > 4.9, "seed {seed}: PPO at {costs:?}");
@@ -130,7 +136,7 @@ fn the_penalty_is_exact_above_the_multiplier_and_fails_below_it() {
     // is one. With half of it the reward wins whatever the cost; with twice it the limit holds up to the noise of a batch.
     for seed in 0..SEEDS {
         let at = |kappa: &str| train("p3o", &temptation(), 150, seed, &["limits.risk=1.5", kappa]).1[0];
-        let (below, above) = (at("algo.kappa=0.5"), at("algo.kappa=2"));
+        let (below, above) = (at("p3o.kappa=0.5"), at("p3o.kappa=2"));
         assert!(below > 4.5, "seed {seed}: a cost of {below} under a penalty that is too small");
         assert!((above - 1.5).abs() < 0.08, "seed {seed}: a cost of {above} for a limit of 1.5");
     }

@@ -1,9 +1,12 @@
 //! Over mini-batches the questions about the whole batch stay questions about the whole batch.
 
-use crate::problem::{Head, Problem};
-use crate::util::{float_bits, rng};
-use p3o::algo::p3o::update_minibatches;
-use p3o::algo::{Memory, Passes};
+use crate::problem::{Head, Problem, first_gradient};
+use crate::recurrence::waves;
+use crate::util::{float_bits, small};
+use p3o::algo::multiplier::Multiplier;
+use p3o::algo::{Order, Passes};
+use p3o::config::{Agents, Decay};
+use p3o::{Algorithm, Config, Learner, Method};
 
 /// A batch collected by the present policy, whose cost advantages are `most` but for one row, which has `odd`.
 fn uneven(rows: usize, most: f64, odd: f64, offset: f64) -> Problem {
@@ -15,17 +18,14 @@ fn uneven(rows: usize, most: f64, odd: f64, offset: f64) -> Problem {
 }
 
 fn train(problem: &Problem, changes: &[&str]) -> (Passes, Vec<u32>) {
-    let mut policy = problem.policy(1e-5);
-    let batch = problem.batch();
-    let mut memory = Memory::new(&policy, 1, problem.adv_c.len());
-    let settings = problem.settings(changes);
-    let report = update_minibatches(&mut policy, &batch.view(), &settings, &mut memory, &mut rng(2));
-    (report, float_bits(policy.net.params()))
+    let mut bench = problem.bench();
+    let report = bench.update(&problem.config("p3o", &[&["policy.learning_rate=1e-5"], changes].concat()));
+    (report, bench.bits())
 }
 
 #[test]
 fn a_mini_batch_of_the_other_sign_does_not_decide_the_gate() {
-    let changes = ["algo.minibatch=2", "algo.passes=5"];
+    let changes = ["policy.minibatch=2", "policy.passes=5"];
     // Over the limit: (7 - 2) / 8 = 0.625; the mini-batch with the odd row alone is under: (1 - 2) / 2 = -0.5. Under it:
     // the same with other signs. The last four mini-batches may have the odd row twice, old and new: (1 + 1 - 0.5 - 0.5)
     // / 4 = 0.25 is still over. The steps are tiny, so all ratios stay at one.
@@ -43,7 +43,7 @@ fn a_short_last_mini_batch_weighs_as_much_as_its_rows() {
     // Parts of 4 rows and of 1. The batch is under its limit: (-4 + 1.25) / 5 = -0.55. When the odd row is the short
     // part, the parts' means are -1 and 1.25, and their plain mean, 0.125, would call it over. Should a new part 0 have the
     // odd row as well, the estimate is (-3 + 1.25 + 1.25) / 5 = -0.1: still under.
-    let changes = ["algo.minibatch=4", "algo.passes=30"];
+    let changes = ["policy.minibatch=4", "policy.passes=30"];
     let (report, after) = train(&uneven(5, -1.0, 1.25, 0.0), &changes);
     assert_eq!(after, train(&uneven(5, -1.0, 1.25, -10.0), &changes).1);
     assert_ne!(after, train(&uneven(5, -1.0, 1.25, 10.0), &changes).1);
@@ -55,18 +55,18 @@ fn a_short_last_mini_batch_weighs_as_much_as_its_rows() {
 #[test]
 fn the_trust_region_is_asked_once_per_pass() {
     // Any KL above zero ends the passes, but only after all four parts of the first.
-    let report = train(&uneven(8, 1.0, 2.0, 0.0), &["algo.minibatch=2", "algo.passes=5", "algo.target_kl=0"]).0;
+    let report = train(&uneven(8, 1.0, 2.0, 0.0), &["policy.minibatch=2", "policy.passes=5", "policy.target_kl=0"]).0;
     assert!(report.kl > 0.0);
     assert_eq!(report.steps, 4);
 }
 
 #[test]
-fn an_adaptive_kappa_grows_once_per_pass() {
+fn a_growing_kappa_grows_once_per_pass() {
     // 1, 2, min(4, 3) = 3.
-    let growth = ["algo.kappa_schedule=adaptive", "algo.kappa=1", "algo.kappa_growth=2", "algo.kappa_max=3"];
+    let growth = ["p3o.kappa=1", "p3o.kappa_growth=2", "p3o.kappa_max=3"];
     for (passes, kappa) in [(1, 1.0), (2, 2.0), (3, 3.0)] {
-        let passes = format!("algo.passes={passes}");
-        let report = train(&uneven(8, 1.0, 2.0, 0.0), &[&growth[..], &["algo.minibatch=2", &passes]].concat()).0;
+        let passes = format!("policy.passes={passes}");
+        let report = train(&uneven(8, 1.0, 2.0, 0.0), &[&growth[..], &["policy.minibatch=2", &passes]].concat()).0;
         assert_eq!(report.kappa, kappa);
     }
 }
@@ -76,7 +76,143 @@ fn a_mini_batch_that_is_not_finite_is_reported() {
     for spoil in [|p: &mut Problem| p.adv_r[3] = f64::NAN, |p: &mut Problem| p.adv_c[0][3] = f64::NAN] {
         let mut problem = uneven(8, 1.0, 2.0, 0.0);
         spoil(&mut problem);
-        let report = train(&problem, &["algo.minibatch=2", "algo.passes=3"]).0;
+        let report = train(&problem, &["policy.minibatch=2", "policy.passes=3"]).0;
         assert!(!report.is_finite(), "{report:?}");
+    }
+}
+
+/// Two updates by a method in a world of waves, for which every mini-batch is inside the trust region.
+fn two_updates(method: Method, changes: &[&str]) -> (Passes, Vec<Vec<u32>>) {
+    let world = waves(if method.agents == Agents::Single { 1 } else { 2 }, 1.0);
+    let fixed = ["rollout.batch=80", "net.hidden=[8]", "policy.target_kl=1e9"];
+    let config = small(&method.to_string(), &world.spec, &[&fixed, changes].concat());
+    let mut learner = Learner::new(config, &world.maker()).unwrap();
+    learner.update().unwrap();
+    let passes = learner.update().unwrap().passes;
+    (passes, learner.actors().iter().map(|actor| float_bits(&actor.policy.parameters())).collect())
+}
+
+#[test]
+fn every_first_order_algorithm_takes_mini_batches_for_one_and_several_agents_recurrent_or_not() {
+    let mut tried = 0;
+    for method in Method::all().into_iter().filter(|method| method.algorithm.info().order == Order::First) {
+        for gru in ["net.gru=0", "net.gru=8"] {
+            // Twenty steps of four environments, for a shared actor twice. Thirty rows are six sequences of five: three
+            // mini-batches, or six. All in three passes.
+            let parts = if method.agents == Agents::Centralised { 6 } else { 3 };
+            let (passes, after) = two_updates(method, &[gru, "policy.minibatch=30"]);
+            assert_eq!(passes.steps, 3 * parts, "{method} {gru}");
+            assert!(passes.is_finite(), "{method} {gru}: {passes:?}");
+            let (whole, other) = two_updates(method, &[gru]);
+            assert_eq!(whole.steps, 3, "{method} {gru}");
+            assert!(after != other, "{method} {gru}");
+            tried += 1;
+        }
+    }
+    // Five algorithms in three ways, with two kinds of networks.
+    assert_eq!(tried, 30);
+}
+
+/// Largest difference as a share of the largest entry.
+fn apart(a: &[f64], b: &[f64]) -> f64 {
+    let largest = b.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+    a.iter().zip(b).fold(0.0, |m: f64, (a, b)| m.max((a - b).abs() / largest))
+}
+
+#[test]
+fn a_mini_batch_of_all_rows_has_the_gradient_of_the_whole_batch() {
+    for algorithm in Algorithm::ALL.iter().filter(|a| a.info().order == Order::First) {
+        for head in [Head::Gaussian, Head::Categorical] {
+            // IPO measures the batch before a whole pass, and takes the last passes' word for it in mini-batches: at home,
+            // where every ratio is one, both find the same.
+            let mut problem = Problem::new(head, 300, 1, 61);
+            if *algorithm == Algorithm::Ipo {
+                problem = problem.at_home();
+            }
+            problem.place(&[-0.5]);
+            problem.entropy = 0.05;
+            let step = |minibatch: &str| {
+                let mut bench = problem.bench();
+                let config = problem.config(algorithm.info().name, &[minibatch]);
+                let report = bench.update_by(&config, &mut [Multiplier::new(1.0)]);
+                assert_eq!(report.steps, 1);
+                (report, first_gradient(bench.policy()))
+            };
+            let (whole, expected) = step("policy.minibatch=0");
+            for minibatch in ["policy.minibatch=300", "policy.minibatch=100000"] {
+                let (report, gradient) = step(minibatch);
+                let worst = apart(&gradient, &expected);
+                assert!(worst <= 4e-6, "{algorithm} {head:?} {minibatch}: off by {worst:e} of the largest entry");
+                for (a, b) in [(report.loss, whole.loss), (report.kl, whole.kl), (report.loss_r, whole.loss_r)] {
+                    assert!((a - b).abs() <= 1e-6 * b.abs().max(1.0), "{algorithm} {head:?}: {a} is not {b}");
+                }
+            }
+            let (_, half) = step_in_halves(&problem, algorithm.info().name);
+            assert!(apart(&half, &expected) > 1e-3, "{algorithm} {head:?}: another step would be noticed");
+        }
+    }
+}
+
+/// What Adam remembers after two mini-batches is not one gradient.
+fn step_in_halves(problem: &Problem, algo: &str) -> (Passes, Vec<f64>) {
+    let mut bench = problem.bench();
+    let report = bench.update_by(&problem.config(algo, &["policy.minibatch=150"]), &mut [Multiplier::new(1.0)]);
+    assert_eq!(report.steps, 2);
+    (report, first_gradient(bench.policy()))
+}
+
+#[test]
+fn a_mini_batch_of_all_sequences_has_the_gradient_of_the_whole_batch() {
+    for name in ["ppo-lag", "focops", "mappo-lag", "mafocops"] {
+        let world = waves(if name.starts_with("ma") { 2 } else { 1 }, 1.0);
+        let gradient = |minibatch: &str| -> Vec<f64> {
+            let changes = ["rollout.batch=80", "net.hidden=[8]", "net.gru=8", "policy.passes=1", minibatch];
+            let mut learner = Learner::new(small(name, &world.spec, &changes), &world.maker()).unwrap();
+            assert_eq!(learner.update().unwrap().passes.steps, 1);
+            // Adam's first moments are a tenth of the gradient.
+            learner.policy().adam.state().0.iter().map(|&m| f64::from(m)).collect()
+        };
+        let worst = apart(&gradient("policy.minibatch=160"), &gradient("policy.minibatch=0"));
+        assert!(worst <= 4e-6, "{name}: off by {worst:e} of the largest entry");
+    }
+}
+
+#[test]
+fn a_learning_rate_falls_in_a_straight_line_to_the_runs_end() {
+    assert_eq!(Decay::None.apply(0.4, 0.75), 0.4);
+    for (done, expected) in [(0.0, 0.4), (0.25, 0.3), (0.75, 0.1), (1.0, 0.0), (1.5, 0.0)] {
+        assert!((Decay::Linear.apply(0.4, done) - expected).abs() < 1e-15);
+    }
+    let world = waves(1, 1.0);
+    let config = |changes: &[&str]| -> Config {
+        // Five updates.
+        let fixed = ["rollout.batch=80", "run.steps=400", "policy.learning_rate=0.01", "critic.learning_rate=0.02"];
+        small("p3o", &world.spec, &[&fixed, changes].concat())
+    };
+    let learner = |changes: &[&str]| Learner::new(config(changes), &world.maker()).unwrap();
+    let outcome = |learner: &mut Learner| {
+        let report = learner.update().unwrap();
+        (float_bits(&learner.policy().parameters()), report.critic_losses.clone())
+    };
+    for (policy, critic) in [(true, false), (false, true), (true, true)] {
+        let word = |decays: bool| if decays { "linear" } else { "none" };
+        let decays = [format!("policy.lr_decay={}", word(policy)), format!("critic.lr_decay={}", word(critic))];
+        let (mut decaying, mut constant) = (learner(&[&decays[0], &decays[1]]), learner(&[]));
+        let mut by_hand = learner(&[]);
+        for k in 0..5 {
+            let rate = 1.0 - f64::from(k) / 5.0;
+            by_hand
+                .retune(|c| {
+                    c.policy.learning_rate = if policy { 0.01 * rate } else { 0.01 };
+                    c.critic.learning_rate = if critic { 0.02 * rate } else { 0.02 };
+                })
+                .unwrap();
+            let found = outcome(&mut decaying);
+            assert!(found == outcome(&mut by_hand), "update {k}, {decays:?}");
+            assert_eq!(decaying.policy().adam.learning_rate, if policy { 0.01 * rate } else { 0.01 });
+            // The first update has the whole rate, and a critic's fit shows in the update that follows it.
+            let same = if policy { k == 0 } else { k <= 1 };
+            assert_eq!(found == outcome(&mut constant), same, "update {k}, {decays:?}");
+        }
     }
 }

@@ -1,10 +1,9 @@
 //! PAPER.md points at what exists, and docs/progress.md explains what is written.
 
 use crate::util::{small_task, task_of};
-use p3o::Run;
-use p3o::config::ALGORITHMS;
 use p3o::record::ProgressCsv;
 use p3o::run::named_task;
+use p3o::{Method, Run};
 use std::path::{Path, PathBuf};
 
 fn root() -> PathBuf {
@@ -48,14 +47,14 @@ fn every_function_and_test_that_the_table_names_exists() {
 #[test]
 fn every_column_of_progress_csv_is_explained() {
     let explained = std::fs::read_to_string(root().join("docs/progress.md")).unwrap();
-    for (algo, _) in ALGORITHMS {
+    for method in Method::all() {
         let home = tempfile::tempdir().unwrap();
-        let config = small_task(algo, task_of(algo), &[]);
+        let config = small_task(&method.to_string(), task_of(method), &[]);
         Run::start(config.clone(), &*named_task(&config).unwrap(), &home.path().join("run")).unwrap();
         let table = ProgressCsv::read(&home.path().join("run/progress.csv")).unwrap();
         for column in table.columns {
             let name = column.replace("hazards", "NAME").replace("collisions", "NAME");
-            assert!(explained.contains(&format!("`{name}`")), "docs/progress.md does not explain {column} of {algo}");
+            assert!(explained.contains(&format!("`{name}`")), "docs/progress.md does not explain {column} of {method}");
         }
     }
 }

@@ -1,14 +1,17 @@
 //! A small batch on which the penalised loss and its gradient are worked out in f64, apart from the trainer.
 
-use crate::util::{Script, rng, small, small_net};
+use crate::util::{Script, rng, set_if_known, small, small_net};
 use p3o::Config;
 use p3o::algo::multiplier::Multiplier;
-use p3o::algo::p3o::{cost_term, loss, reward_term, update};
-use p3o::algo::{Memory, Passes, PolicyBatch};
-use p3o::config::Algo;
-use p3o::policy::{Behaviour, Policy};
+use p3o::algo::p3o::{cost_term, loss, reward_term};
+use p3o::algo::{Passes, Update};
+use p3o::batch::{Members, TrainingBatch};
+use p3o::critic::Critic;
+use p3o::engine::cpu::CpuEngine;
+use p3o::engine::{Engine, Networks};
+use p3o::policy::Policy;
 use p3o_env::ActionSpace;
-use p3o_nn::{Activation, Mlp, Source, Tiles, categorical, gaussian};
+use p3o_nn::{Activation, Mlp, Tiles, categorical, gaussian};
 use rand::RngExt;
 
 pub const EPSILON: f64 = 0.2;
@@ -113,7 +116,7 @@ impl Problem {
 
     pub fn outputs(&self) -> Vec<f64> {
         let (x, mut out) = (self.tiles(), vec![0.0; self.len() * self.net.outputs()]);
-        self.net.evaluate(&mut self.net.pass_memory(x.chunks()), &x, &mut out);
+        self.net.evaluate(&mut self.net.pass_workspace(x.parts()), &x, &mut out);
         out
     }
 
@@ -208,8 +211,8 @@ impl Problem {
     /// Mean of w grad log pi + u grad KL, minus the entropy bonus, with (w, u) = `weights(row, ratio)`.
     pub fn gradient_by(&self, weights: impl Fn(usize, f64) -> (f64, f64) + Sync) -> Gradient {
         let (x, ratios, n) = (self.tiles(), self.ratios(), self.len() as f64);
-        let mut memory = self.net.pass_memory(x.chunks());
-        let mut sums = vec![vec![0.0; self.log_std.len()]; x.chunks()];
+        let mut memory = self.net.pass_workspace(x.parts());
+        let mut sums = vec![vec![0.0; self.log_std.len()]; x.parts()];
         let k = self.net.outputs();
         self.net.pass(&mut memory, &x, &mut sums, |d_log_std, first, outputs, d_outputs| {
             for (i, (out, d)) in outputs.chunks_exact(k).zip(d_outputs.chunks_exact_mut(k)).enumerate() {
@@ -276,9 +279,9 @@ impl Problem {
     pub fn fisher_product(&self, v: &[f64]) -> Gradient {
         let (x, k, n) = (self.tiles(), self.net.outputs(), self.len() as f64);
         let (net, log_std) = v.split_at(v.len() - self.log_std.len());
-        let mut memory = self.net.pass_memory(x.chunks());
+        let mut memory = self.net.pass_workspace(x.parts());
         let direction = packed(&self.net, net);
-        self.net.tangent_pass(&mut memory, &x, &direction, &mut vec![(); x.chunks()], |(), _, outputs, tangents, d| {
+        self.net.tangent_pass(&mut memory, &x, &direction, &mut vec![(); x.parts()], |(), _, outputs, tangents, d| {
             d.fill(0.0);
             for (i, out) in outputs.chunks_exact(k).enumerate() {
                 let row = i * k..(i + 1) * k;
@@ -292,12 +295,12 @@ impl Problem {
     }
 
     /// The trainer's own policy with these parameters.
-    pub fn policy(&self, learning_rate: f64) -> Policy {
+    pub fn policy(&self) -> Policy {
         let action = match self.head() {
             Head::Gaussian => ActionSpace::Continuous { dim: ACTIONS },
             Head::Categorical => ActionSpace::Discrete { n: CHOICES },
         };
-        let mut policy = Policy::new(&small_net(&["net.hidden=[5]"]), OBS, action, learning_rate, &mut rng(0));
+        let mut policy = Policy::new(&small_net(&["net.hidden=[5]"]), OBS, action, &mut rng(0));
         let mut flat = vec![0.0; policy.net.params().len()];
         for l in 0..self.net.depth() {
             let (weights, bias) = self.net.layer(l);
@@ -309,23 +312,27 @@ impl Problem {
     }
 
     /// The batch as the trainer takes it.
-    pub fn batch(&self) -> Batch {
-        let mut x = self.policy(0.0).net.batch();
-        x.fill(Source::of_rows(&floats(&self.rows)));
-        let mut outputs = floats(&self.old_outputs);
-        self.policy(0.0).normalize_outputs(&mut outputs);
-        Batch {
-            x,
-            rows: floats(&self.rows),
-            outputs,
-            log_std: floats(&self.old_log_std),
-            actions: floats(&self.actions),
-            log_probs: floats(&self.old_log_probs),
-            adv_r: floats(&self.adv_r),
-            adv_c: self.adv_c.iter().map(|a| floats(a)).collect(),
-            offsets: self.offsets.clone(),
-            excess: self.excess.clone(),
-        }
+    pub fn batch(&self) -> TrainingBatch {
+        let mut batch = TrainingBatch::new(1 + self.adv_c.len(), 1, &Members { agents: 0..1, all: 1, dim: OBS });
+        batch.critic_rows = floats(&self.rows);
+        batch.starts = vec![false; self.len()];
+        batch.outputs = floats(&self.old_outputs);
+        self.policy().normalize_outputs(&mut batch.outputs);
+        batch.log_std = floats(&self.old_log_std);
+        batch.actions = floats(&self.actions);
+        batch.log_probs = floats(&self.old_log_probs);
+        batch.advantages = std::iter::once(&self.adv_r).chain(&self.adv_c).map(|a| floats(a)).collect();
+        batch
+    }
+
+    /// The trainer with this problem before it.
+    pub fn bench(&self) -> Bench {
+        let batch = self.batch();
+        let critic = |_| Critic::new(&small_net(&[]), OBS, &mut rng(0));
+        let critics = (0..=self.adv_c.len()).map(critic).collect();
+        let mut engine = CpuEngine::new(Networks { policy: self.policy(), critics }, false);
+        engine.upload(&batch);
+        Bench { engine, batch, offsets: self.offsets.clone(), excess: self.excess.clone() }
     }
 
     /// Makes the present policy the one that collected the batch: every ratio is one.
@@ -336,67 +343,59 @@ impl Problem {
         self
     }
 
-    /// Settings for one pass of the trainer on this problem, without a stop.
-    pub fn settings(&self, changes: &[&str]) -> Algo {
-        self.config("p3o", changes).algo
-    }
-
-    /// All settings of any algorithm for one pass.
+    /// Settings of an algorithm for one pass of the trainer on this problem, without a stop.
     pub fn config(&self, algo: &str, changes: &[&str]) -> Config {
-        let own = [
-            format!("algo.clip={EPSILON}"),
-            format!("algo.kappa={}", self.kappa),
-            format!("algo.entropy={}", self.entropy),
-        ];
-        let fixed = ["algo.passes=1", "algo.target_kl=1e9", "algo.kl_slack=1"];
-        let all: Vec<&str> = own.iter().map(String::as_str).chain(fixed).chain(changes.iter().copied()).collect();
-        small(algo, &Script::default().spec, &all)
+        let mut config = small(algo, &Script::default().spec, &["policy.target_kl=1e9"]);
+        let own = [format!("p3o.kappa={}", self.kappa), format!("policy.entropy={}", self.entropy)];
+        let clips = ["p3o", "ppo", "ppo-lag", "ipo"].map(|algo| format!("{algo}.clip={EPSILON}"));
+        own.iter().chain(&clips).for_each(|assignment| set_if_known(&mut config, assignment));
+        set_if_known(&mut config, "policy.passes=1");
+        changes.iter().for_each(|change| config.set(change).unwrap_or_else(|e| panic!("{algo}: {change}: {e}")));
+        config
     }
 }
 
-/// An owned [`PolicyBatch`].
-pub struct Batch {
-    pub x: p3o_nn::Batch<f32>,
-    pub rows: Vec<f32>,
-    pub outputs: Vec<f32>,
-    pub log_std: Vec<f32>,
-    pub actions: Vec<f32>,
-    pub log_probs: Vec<f32>,
-    pub adv_r: Vec<f32>,
-    pub adv_c: Vec<Vec<f32>>,
+/// An engine with a policy and a batch.
+pub struct Bench {
+    pub engine: CpuEngine,
+    pub batch: TrainingBatch,
     pub offsets: Vec<f64>,
     pub excess: Vec<f64>,
 }
 
-impl Batch {
-    pub fn view(&self) -> PolicyBatch<'_> {
-        let old = Behaviour {
-            outputs: &self.outputs,
-            log_std: &self.log_std,
-            actions: &self.actions,
-            log_probs: &self.log_probs,
-        };
-        PolicyBatch {
-            x: &self.x,
-            source: Source::of_rows(&self.rows),
-            old,
-            adv_r: &self.adv_r,
-            adv_c: &self.adv_c,
-            offsets: &self.offsets,
-            excess: &self.excess,
-        }
+impl Bench {
+    pub fn policy(&self) -> &Policy {
+        &self.engine.networks().policy
     }
 
-    /// Full-batch passes of the trainer.
-    pub fn update(&self, policy: &mut Policy, settings: &Algo) -> Passes {
-        let mut memory = Memory::new(policy, self.x.chunks(), self.adv_c.len());
-        update(policy, &self.view(), settings, &mut memory)
+    /// The bits of all parameters.
+    pub fn bits(&self) -> Vec<u32> {
+        crate::util::float_bits(&self.policy().parameters())
+    }
+
+    /// Calls `f` with what an algorithm's update is given.
+    pub fn with<T>(&mut self, config: &Config, multipliers: &mut [Multiplier], f: impl FnOnce(&mut Update) -> T) -> T {
+        let (mut actor, _) = self.engine.parts();
+        f(&mut Update {
+            engine: &mut *actor,
+            batch: &self.batch,
+            offsets: &self.offsets,
+            excess: &self.excess,
+            settings: &config.policy,
+            learning_rate: config.policy.learning_rate,
+            multipliers,
+            rng: &mut rng(2),
+        })
     }
 
     /// One update of any algorithm.
-    pub fn update_by(&self, policy: &mut Policy, config: &Config, multipliers: &mut [Multiplier]) -> Passes {
-        let mut memory = Memory::new(policy, self.x.chunks(), self.adv_c.len());
-        p3o::algo::update(policy, &self.view(), config, multipliers, &mut memory, &mut rng(0))
+    pub fn update_by(&mut self, config: &Config, multipliers: &mut [Multiplier]) -> Passes {
+        self.with(config, multipliers, |update| config.own.update(update))
+    }
+
+    /// One update of an algorithm without multipliers.
+    pub fn update(&mut self, config: &Config) -> Passes {
+        self.update_by(config, &mut [])
     }
 }
 

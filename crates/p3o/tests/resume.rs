@@ -1,19 +1,19 @@
 //! A run that stops and goes on is the same run, to the bit, whatever the number of threads.
 
 use crate::util::{bits, copy_folder, on_threads, small_task, task_of};
-use p3o::config::{ALGORITHMS, MULTI_AGENT};
+use p3o::config::Agents;
 use p3o::record::{ProgressCsv, Table};
 use p3o::run::{checkpoint_path, named_task};
-use p3o::{Config, Finish, Learner, Run, checkpoint};
+use p3o::{Config, Finish, Learner, Method, Run, checkpoint};
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
 
 /// Six updates of 500 steps per environment: episodes of 1000 steps are under way at every second checkpoint.
-const LONG: &[&str] = &["rollout.batch=2000", "steps=12000", "run.checkpoint_every=3", "critic.normalize=true"];
+const LONG: &[&str] = &["rollout.batch=2000", "run.steps=12000", "run.checkpoint_every=3", "critic.normalize=true"];
 
 /// Sixty steps are two episodes of SimpleSpread and a part.
-const TEAM: [&str; 3] = ["rollout.batch=240", "steps=1440", "rollout.normalize_obs=true"];
+const TEAM: [&str; 3] = ["rollout.batch=240", "run.steps=1440", "rollout.normalize_obs=true"];
 
 fn config(task: &str, changes: &[&str]) -> Config {
     config_of("p3o", task, changes)
@@ -80,19 +80,21 @@ fn check(name: &str, config: &Config) -> Vec<u8> {
 
 #[test]
 fn a_killed_run_resumes_to_the_same_bits_on_any_number_of_threads() {
-    let mini = ["algo.minibatch=96", "critic.minibatch=64"];
+    let mini = ["policy.minibatch=96", "critic.minibatch=64"];
     let normal = ["rollout.normalize_obs=true"];
+    let falling = ["policy.lr_decay=linear", "critic.lr_decay=linear"];
     let outcomes = [
         check("full batch", &config("PointGoal", &[])),
         check("full batch, normalised", &config("PointGoal", &normal)),
         check("mini-batches", &config("PointGoal", &mini)),
         check("mini-batches, normalised", &config("PointGoal", &[&mini[..], &normal].concat())),
-        check("networks that remember", &config("PointGoal", &["net.recurrent=true"])),
+        check("learning rates that fall", &config("PointGoal", &[&mini[..], &falling].concat())),
+        check("networks that remember", &config("PointGoal", &["net.gru=8"])),
+        check("a team that remembers", &config_of("map3o", "SimpleSpread", &[&TEAM[..], &["net.gru=8"]].concat())),
         check(
-            "a team that remembers",
-            &config_of("map3o", "SimpleSpread", &[&TEAM[..], &["net.recurrent=true"]].concat()),
+            "two constraints",
+            &config("Navigation", &["p3o.kappa_growth=1.05", "constraint.form=literal", "constraint.smoothing=0.5"]),
         ),
-        check("two constraints", &config("Navigation", &["algo.kappa_schedule=adaptive", "algo.offset=discounted"])),
     ];
     // The settings do something: no two kinds of run come to the same.
     for (i, a) in outcomes.iter().enumerate() {
@@ -102,11 +104,14 @@ fn a_killed_run_resumes_to_the_same_bits_on_any_number_of_threads() {
 
 #[test]
 fn every_algorithm_resumes_to_the_same_bits() {
-    let changes = |algo| if MULTI_AGENT.contains(algo) { &TEAM[..] } else { &[] };
-    let outcomes: Vec<Vec<u8>> =
-        ALGORITHMS.iter().map(|(algo, _)| check(algo, &config_of(algo, task_of(algo), changes(algo)))).collect();
-    for (i, a) in outcomes.iter().enumerate() {
-        assert!(outcomes[..i].iter().all(|b| a != b), "{} comes to the same as another", ALGORITHMS[i].0);
+    let one = |method: &Method| {
+        let (name, task) = (method.to_string(), task_of(*method));
+        let changes = if method.agents == Agents::Single { &[][..] } else { &TEAM[..] };
+        (check(&name, &config_of(&name, task, changes)), name)
+    };
+    let outcomes: Vec<(Vec<u8>, String)> = Method::all().iter().map(one).collect();
+    for (i, (a, name)) in outcomes.iter().enumerate() {
+        assert!(outcomes[..i].iter().all(|(b, _)| a != b), "{name} comes to the same as another");
     }
 }
 
@@ -114,7 +119,7 @@ fn every_algorithm_resumes_to_the_same_bits() {
 fn a_checkpoint_holds_all_that_the_next_number_depends_on() {
     let home = tempfile::tempdir().unwrap();
     let (half, whole, other) = (home.path().join("half"), home.path().join("whole"), home.path().join("other"));
-    let changes = ["rollout.normalize_obs=true", "algo.minibatch=130", "algo.offset=discounted", "net.recurrent=true"];
+    let changes = ["rollout.normalize_obs=true", "policy.minibatch=130", "constraint.smoothing=0.5", "net.gru=8"];
     let config = config("PointGoal", &changes);
     let make = named_task(&config).unwrap();
     let mut learner = Learner::new(config.clone(), &*make).unwrap();
@@ -127,10 +132,14 @@ fn a_checkpoint_holds_all_that_the_next_number_depends_on() {
     checkpoint::save(&learner, &half).unwrap();
     let expected: Vec<String> = (0..3).map(|_| report(&mut learner)).collect();
     checkpoint::save(&learner, &whole).unwrap();
-    // A learner that began with another seed and has lived: nothing of its own past may remain.
-    let mut fresh = Learner::new(Config { seed: 99, ..config }, &*make).unwrap();
+    // A learner that began with another seed and has lived: nothing of its own past may remain. The settings stand in the
+    // file as well, so the seed is set back before the files are compared.
+    let mut other_seed = config.clone();
+    other_seed.run.seed = 99;
+    let mut fresh = Learner::new(other_seed, &*make).unwrap();
     fresh.update().unwrap();
-    checkpoint::load(&mut fresh, &half).unwrap();
+    assert!(checkpoint::load(&mut fresh, &half).unwrap(), "the worlds go on");
+    fresh.retune(|config| config.run.seed = learner.config().run.seed).unwrap();
     assert_eq!((0..3).map(|_| report(&mut fresh)).collect::<Vec<_>>(), expected);
     checkpoint::save(&fresh, &other).unwrap();
     assert!(std::fs::read(other).unwrap() == std::fs::read(whole).unwrap());
@@ -143,7 +152,8 @@ fn a_run_taken_further_equals_one_that_was_meant_to_go_so_far() {
     let config = config("PointGoal", &[]);
     straight(&config, 1, &far, &scrap);
     on_threads(1, || {
-        let short = Config { steps: 8000, ..config.clone() };
+        let mut short = config.clone();
+        short.run.steps = 8000;
         let mut run = Run::start(short, &*named_task(&config).unwrap(), &near).unwrap();
         assert_eq!(run.train(&mut |_, _| ControlFlow::Continue(())).unwrap(), Finish::Done);
     });
@@ -154,7 +164,7 @@ fn a_run_taken_further_equals_one_that_was_meant_to_go_so_far() {
     resume(&near, 1, 4, Some(12_000));
     assert!(outcome(&near) == outcome(&far));
     // The folder remembers the new goal.
-    assert_eq!(p3o::run::load_config(&near).unwrap().steps, 12_000);
+    assert_eq!(p3o::run::load_config(&near).unwrap().run.steps, 12_000);
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! Several agents: each acts by its own observation alone, and learns from what its group sees.
 
-use crate::util::{Given, Script, bits, float_bits, on_threads, small, small_task};
+use crate::util::{Given, Script, bits, float_bits, method, on_threads, small, small_task};
+use p3o::config::make_env;
 use p3o::evaluate::{Settings, evaluate};
 use p3o::rollout::Collector;
-use p3o::run::{make_for, named_task};
-use p3o::{Config, Learner, Map3o, Trainer, checkpoint};
-use p3o_env::{ActionSpace, Env, EnvSpec, Outcome, RestoreError, SimpleSpread, SpreadSemantics, Team};
+use p3o::run::named_task;
+use p3o::{Config, Learner, Trainer, checkpoint};
+use p3o_env::{ActionSpace, Env, EnvSpec, Outcome, RestoreError, SimpleSpread, SpreadSemantics, Team, VecEnv};
 use safetensors::SafeTensors;
 
 /// Both kinds: one shared actor, and one per agent.
@@ -40,7 +41,7 @@ impl Env for Blinded {
         self.blind(obs);
         outcome
     }
-    fn snapshot(&self) -> Vec<u8> {
+    fn snapshot(&self) -> Option<Vec<u8>> {
         self.world.snapshot()
     }
     fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
@@ -58,13 +59,13 @@ fn trained(algo: &str, changes: &[&str], updates: usize) -> Learner {
 #[test]
 fn what_one_agent_sees_changes_no_other_agents_distribution() {
     for algo in BOTH {
-        let learner = trained(algo, &["algo.learning_rate=0.02"], 4);
+        let learner = trained(algo, &["policy.learning_rate=0.02"], 4);
         let outputs = |make: &dyn Fn() -> Box<dyn Env>| -> Vec<Vec<u32>> {
-            let mut collector = Collector::new(make, 5, 1, 3, 0.99);
-            collector.collect(&learner.actors());
-            collector.lanes.iter().map(|lane| float_bits(&lane.outputs)).collect()
+            let mut collector = Collector::new(Box::new(VecEnv::new(make, 5)), 1, 3, true).unwrap();
+            collector.collect(&learner.actors()).unwrap();
+            collector.envs.iter().map(|env| float_bits(&env.outputs)).collect()
         };
-        let make = || make_for(algo, "SimpleSpread", &Default::default()).unwrap();
+        let make = || make_env(method(algo), "SimpleSpread", &Default::default()).unwrap();
         let plain = outputs(&make);
         for agent in 0..3 {
             let blinded = outputs(&|| Box::new(Blinded { world: make(), agent }));
@@ -81,7 +82,7 @@ fn what_one_agent_sees_changes_no_other_agents_distribution() {
 fn agents_share_an_actor_or_have_their_own() {
     for agents in 2..=8 {
         let option = format!("env.agents={agents}");
-        let spec = make_for("map3o", "SimpleSpread", &[("agents".to_string(), f64::from(agents))].into())
+        let spec = make_env(method("map3o"), "SimpleSpread", &[("agents".to_string(), f64::from(agents))].into())
             .unwrap()
             .spec()
             .clone();
@@ -153,9 +154,8 @@ fn a_decentralised_agents_critics_learn_what_a_learner_of_its_own_would() {
 
 #[test]
 fn an_update_is_the_same_on_any_number_of_threads() {
-    for algo in ["map3o", "map3o-dec", "mappo", "mappo-lag"] {
-        for changes in [&[][..], &["algo.minibatch=96", "critic.minibatch=64"]] {
-            let changes = if algo == "mappo-lag" { &[] } else { changes };
+    for algo in ["map3o", "map3o-dec", "mappo", "mappo-lag", "mafocops", "maipo-dec"] {
+        for changes in [&[][..], &["policy.minibatch=96", "critic.minibatch=64"]] {
             let run = |threads| {
                 on_threads(threads, || {
                     let learner = trained(algo, &[&["rollout.envs=8"], changes].concat(), 3);
@@ -172,8 +172,8 @@ fn an_update_is_the_same_on_any_number_of_threads() {
 fn a_team_is_evaluated_like_any_policy() {
     for algo in BOTH {
         let learner = trained(algo, &[], 2);
-        let make = named_task(&learner.config).unwrap();
-        let play = |deterministic| evaluate(&learner, &*make, &Settings { episodes: 10, seed: 1, deterministic });
+        let (agent, make) = (learner.agent(), named_task(learner.config()).unwrap());
+        let play = |deterministic| evaluate(&agent, &*make, &Settings { episodes: 10, seed: 1, deterministic });
         let (drawn, likeliest) = (play(false), play(true));
         assert_eq!((drawn.episodes, drawn.length.mean), (10, 25.0));
         assert!(drawn.ret.mean < 0.0 && bits(&[drawn.ret.mean]) != bits(&[likeliest.ret.mean]));
@@ -184,8 +184,8 @@ fn a_team_is_evaluated_like_any_policy() {
 #[test]
 fn a_program_trains_a_team_of_its_own() {
     let make = || Box::new(Team::new(SimpleSpread::new(2, SpreadSemantics::Mpe2))) as Box<dyn Env>;
-    let trained = Trainer::new(make, Map3o).cost_limit("collisions", 1.0).steps(6400).run().unwrap();
+    let trained = Trainer::new(make, method("map3o")).cost_limit("collisions", 1.0).steps(6400).run().unwrap();
     assert_eq!((trained.last.steps, trained.last.length), (6400, 25.0));
-    let config: &Config = &trained.learner.config;
+    let config: &Config = trained.agent.config();
     assert!(!config.rollout.bootstrap && config.rollout.batch == 3200);
 }

@@ -1,10 +1,13 @@
 //! The crate's promises, one module each.
 
 mod advantages;
+mod agents;
 mod configuration;
+mod constraints;
 mod cpo;
 mod critics;
 mod damage;
+mod engines;
 mod episode_ends;
 mod first_order;
 mod fixtures;
@@ -12,14 +15,15 @@ mod gates;
 mod golden;
 mod learning;
 mod losses;
-mod memory;
 mod minibatches;
 mod multipliers;
 mod paper;
 mod passes;
 mod problem;
+mod recurrence;
 mod resume;
+mod retuning;
 mod second_order;
 mod teams;
 mod util;
-mod violation;
+mod worlds;

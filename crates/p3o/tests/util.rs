@@ -1,94 +1,65 @@
 //! What several promises need: small settings, threads, and a world whose every number is chosen by the test.
 
-use p3o::Config;
-use p3o::config::{MULTI_AGENT, Net};
-use p3o::run::make_for;
+use p3o::config::{Agents, Net, make_env};
+use p3o::run::named_task;
+use p3o::{Config, ConfigError, Learner, Method};
 use p3o_env::{ActionSpace, CostSpec, Env, EnvSpec, Outcome, RestoreError, snapshot};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Every number a test depends on, so that no preset decides its outcome.
-const SMALL: &[&str] = &[
-    "seed=1",
-    "steps=2000",
-    "rollout.envs=4",
-    "rollout.batch=400",
-    "rollout.gamma=0.99",
-    "rollout.cost_gamma=0.99",
-    "rollout.lambda=0.95",
-    "rollout.cost_lambda=0.95",
-    "rollout.normalize_obs=false",
-    "rollout.bootstrap=true",
-    "net.hidden=[16,16]",
-    "net.activation=tanh",
-    "net.init=orthogonal",
-    "net.log_std=-0.5",
-    "net.recurrent=false",
-    "net.units=8",
-    "net.chunk=5",
-    "algo.learning_rate=1e-3",
-    "algo.passes=3",
-    "algo.minibatch=0",
-    "algo.clip=0.2",
-    "algo.target_kl=0.02",
-    "algo.kl_slack=1.5",
-    "algo.entropy=0",
-    "algo.kappa=20",
-    "algo.kappa_schedule=fixed",
-    "algo.kappa_growth=1.05",
-    "algo.kappa_max=40",
-    "algo.balance=false",
-    "algo.offset=per_step",
-    "algo.cost_scale=whole",
-    "algo.reward_scale=standard",
-    "algo.cost_estimate=episodes",
-    "algo.cost_memory=0",
-    "algo.margin=0",
-    "algo.barrier=20",
-    "algo.temperature=1.5",
-    "multiplier.init=1",
-    "multiplier.learning_rate=0.05",
-    "multiplier.max=10",
-    "second_order.damping=0.1",
-    "second_order.cg_iterations=10",
-    "second_order.backtrack=0.8",
-    "second_order.backtracks=10",
-    "second_order.projection=kl",
-    "critic.learning_rate=1e-3",
-    "critic.passes=3",
-    "critic.minibatch=0",
-    "critic.target=return",
-    "critic.normalize=false",
-    "run.checkpoint_every=2",
-];
+/// Every number a test depends on, of every algorithm, so that no preset decides its outcome.
+pub const SMALL: &str = include_str!("small_settings.txt");
 
-pub fn rng(seed: u64) -> ChaCha8Rng {
-    ChaCha8Rng::seed_from_u64(seed)
+/// The method of this name.
+pub fn method(name: &str) -> Method {
+    Method::named(name).unwrap()
 }
 
-/// Small settings for a world, with some of them changed.
-pub fn small(algo: &str, spec: &EnvSpec, changes: &[&str]) -> Config {
-    let mut config = Config::preset("quick", algo, spec).unwrap();
-    for assignment in SMALL.iter().chain(changes) {
-        config.set(assignment).unwrap();
+/// Sets what the algorithm has, and passes over what it does not have.
+pub fn set_if_known(config: &mut Config, assignment: &str) {
+    match config.set(assignment) {
+        Ok(()) | Err(ConfigError::OfAnother { .. } | ConfigError::WithoutEffect { .. }) => {}
+        Err(error) => panic!("{assignment}: {error}"),
     }
+}
+
+/// Small settings for a world, with some of them changed. A change that the algorithm does not have is a mistake.
+pub fn small(name: &str, spec: &EnvSpec, changes: &[&str]) -> Config {
+    let mut config = Config::preset("quick", method(name), spec).unwrap();
+    SMALL.lines().for_each(|assignment| set_if_known(&mut config, assignment));
+    changes.iter().for_each(|change| config.set(change).unwrap_or_else(|e| panic!("{name}: {change}: {e}")));
     config
 }
 
 /// The same for a task by name.
-pub fn small_task(algo: &str, task: &str, changes: &[&str]) -> Config {
-    small(algo, make_for(algo, task, &Default::default()).unwrap().spec(), changes)
+pub fn small_task(name: &str, task: &str, changes: &[&str]) -> Config {
+    small(name, &spec_for(name, task), changes)
 }
 
-/// A task that the algorithm can be tried on.
-pub fn task_of(algo: &str) -> &'static str {
-    if MULTI_AGENT.contains(&algo) { "SimpleSpread" } else { "PointGoal" }
+/// A task as a method sees it.
+pub fn spec_for(name: &str, task: &str) -> EnvSpec {
+    make_env(method(name), task, &Default::default()).unwrap().spec().clone()
+}
+
+/// A task that the method can be tried on.
+pub fn task_of(method: Method) -> &'static str {
+    if method.agents == Agents::Single { "PointGoal" } else { "SimpleSpread" }
+}
+
+/// A fresh learner in a task known by name.
+pub fn named_learner(config: Config) -> Learner {
+    let make = named_task(&config).unwrap();
+    Learner::new(config, &*make).unwrap()
 }
 
 pub fn small_net(changes: &[&str]) -> Net {
     small("p3o", &Script::default().spec, changes).net
+}
+
+pub fn rng(seed: u64) -> ChaCha8Rng {
+    ChaCha8Rng::seed_from_u64(seed)
 }
 
 /// Runs `f` on so many threads.
@@ -192,8 +163,8 @@ impl Env for Script {
         Outcome { reward: given.reward, terminated: given.terminated, truncated: given.truncated }
     }
 
-    fn snapshot(&self) -> Vec<u8> {
-        snapshot::seal(&self.spec.name, &self.step)
+    fn snapshot(&self) -> Option<Vec<u8>> {
+        Some(snapshot::seal(&self.spec.name, &self.step))
     }
 
     fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {

@@ -19,10 +19,23 @@
 //! takes the first fraction of x with KL <= delta, a cost surrogate that grows by no more than max(-c, 0), and a reward
 //! surrogate that does not fall, unless the policy is over its limit (c > 0) and may have to pay for coming back.
 
-use super::natural::{add, dot, gradient, line_search, solve};
-use super::{Memory, Passes, PolicyBatch, trpo};
-use crate::config::Config;
-use crate::policy::Policy;
+use super::natural::{add, dot, gradient, line_search, solve, solver_settings};
+use super::{Column, Constraints, Info, Order, Passes, Update, trpo};
+
+/// What it is and needs.
+pub const INFO: Info = Info {
+    name: "cpo",
+    summary: "Constrained Policy Optimization: second order, one constraint",
+    constraints: Constraints::One,
+    order: Order::Second,
+    multipliers: false,
+};
+
+solver_settings! {}
+
+/// Its own columns of progress.csv.
+pub const COLUMNS: &[Column] =
+    &[Column::STEP_FRACTION, Column::One("case", |p| p.case.map_or(f64::NAN, |case| f64::from(case as u8)))];
 
 /// What the limit means for the trust region. The numbers are those of the column `case` in progress.csv.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -83,19 +96,23 @@ pub fn accepts(c: f64, reward_change: f64, cost_change: f64) -> bool {
     (reward_change >= 0.0 || c > 0.0) && cost_change <= (-c).max(0.0)
 }
 
-/// One update.
-pub fn update(policy: &mut Policy, batch: &PolicyBatch, config: &Config, memory: &mut Memory) -> Passes {
-    let c = batch.offsets[0];
-    let g = gradient(policy, batch, memory, config.algo.entropy, |row| batch.adv_r[row]);
-    let b = gradient(policy, batch, memory, 0.0, |row| batch.adv_c[0][row]);
-    let h_g = solve(policy, batch, &config.second_order, memory, &g);
-    let h_b = solve(policy, batch, &config.second_order, memory, &b);
-    let step = best_step(dot(&g, &h_g), dot(&g, &h_b), dot(&b, &h_b), c, config.algo.trust_region());
+/// One update. Without a constraint it is TRPO's.
+pub fn update(settings: &Settings, update: &mut Update) -> Passes {
+    let solver = settings.solver();
+    let mut report = Passes::new(update.offsets.len());
+    let [c] = *update.offsets else {
+        trpo::step(update, &solver, 1.0, &[], &mut report);
+        return report;
+    };
+    let g = gradient(update, update.settings.entropy, 1.0, &[0.0]);
+    let b = gradient(update, 0.0, 0.0, &[-1.0]);
+    let (h_g, h_b) = (solve(update, &solver, &g), solve(update, &solver, &b));
+    let step = best_step(dot(&g, &h_g), dot(&g, &h_b), dot(&b, &h_b), c, update.settings.target_kl);
     let mut x = vec![0.0; g.len()];
     add(&mut x, step.on_g, &h_g);
     add(&mut x, step.on_b, &h_b);
-    let mut report = Passes { gradient_norm: dot(&g, &g).sqrt(), case: Some(step.case), ..Passes::new(1) };
-    line_search(policy, batch, config, memory, &x, &mut report, |before, after| {
+    (report.gradient_norm, report.case) = (dot(&g, &g).sqrt(), Some(step.case));
+    line_search(update, &solver, &x, &mut report, |before, after| {
         accepts(c, before[0] - after[0], after[1] - before[1])
     });
     report

@@ -11,11 +11,37 @@
 //! by passes of Adam over the batch until the mean KL exceeds delta. A state outside the trust region has no part in
 //! the gradient.
 
-use super::multiplier::{Multiplier, follow};
-use super::{Memory, Passes, PolicyBatch, descend};
-use crate::config::Config;
-use crate::policy::Policy;
+use super::multiplier::follow;
+use super::{Column, Constraints, Foresight, Info, Objective, Order, Passes, Update, descend};
+use crate::config::schema::settings;
+use crate::engine::{RowLoss, Sums};
 use p3o_nn::Real;
+
+/// What it is and needs.
+pub const INFO: Info = Info {
+    name: "focops",
+    summary: "First Order Constrained Optimization in Policy Space: multipliers, a step in the space of policies",
+    constraints: Constraints::Any,
+    order: Order::First,
+    multipliers: true,
+};
+
+settings! {
+    /// Its own settings.
+    Settings {
+        /// lambda: the larger, the closer its target stays to the old policy.
+        temperature: f64 = 1.5, Number(1e-9, 1e12);
+        /// Initial multiplier of each constraint.
+        multiplier: f64 = 1.0, Number(0.0, 1e6);
+        /// Learning rate of the multipliers.
+        multiplier_rate: f64 = 0.01, Number(0.0, 1e6);
+        /// Largest multiplier.
+        multiplier_max: f64 = 2.0, Number(0.0, 1e6);
+    }
+}
+
+/// Its own columns of progress.csv.
+pub const COLUMNS: &[Column] = &[Column::MULTIPLIER, Column::One("inside", |p| p.inside)];
 
 /// One sample of L: its term, the weight of grad log pi, and that of grad KL.
 #[inline]
@@ -28,36 +54,59 @@ pub fn sample<E: Real>(ratio: E, kl: E, advantage: E, lambda: E, delta: E) -> (E
     }
 }
 
-/// One update.
-pub fn update(
-    policy: &mut Policy,
-    batch: &PolicyBatch,
-    config: &Config,
-    multipliers: &mut [Multiplier],
-    memory: &mut Memory,
-) -> Passes {
-    let nu = follow(multipliers, batch.excess, |m, excess| m.step_projected(excess, &config.multiplier));
-    let prices: Vec<f32> = nu.iter().map(|&nu| nu as f32).collect();
-    let m = nu.len();
-    let mut report = Passes { multipliers: nu, ..Passes::new(m) };
-    let (lambda, delta) = (config.algo.temperature as f32, config.algo.trust_region() as f32);
-    let weights = |terms: &mut [f64], row: usize, ratio: f32, kl: f32| {
-        let mut advantage = batch.adv_r[row];
+/// L sample by sample.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Proximal {
+    /// nu_i
+    pub multipliers: Vec<f32>,
+    /// lambda
+    pub lambda: f32,
+    /// delta
+    pub delta: f32,
+}
+
+impl Proximal {
+    /// Adds one sample's loss terms, the term of L and the share inside the trust region behind them; returns the weights
+    /// of grad log pi and of grad KL.
+    #[inline(always)] // part of the inner loop of every pass
+    pub fn weigh(&self, advantages: &[Vec<f32>], row: usize, ratio: f32, kl: f32, terms: &mut [f64]) -> (f32, f32) {
+        let m = self.multipliers.len();
+        let mut advantage = advantages[0][row];
         terms[0] -= f64::from(ratio * advantage);
-        for (i, adv_c) in batch.adv_c.iter().enumerate() {
+        for (i, (adv_c, nu)) in advantages[1..].iter().zip(&self.multipliers).enumerate() {
             terms[1 + i] += f64::from(ratio * adv_c[row]);
-            advantage -= prices[i] * adv_c[row];
+            advantage -= nu * adv_c[row];
         }
-        let (term, w, u) = sample(ratio, kl, advantage, lambda, delta);
+        let (term, w, u) = sample(ratio, kl, advantage, self.lambda, self.delta);
         terms[1 + m] += f64::from(term);
         terms[2 + m] += f64::from(u);
         (w, u)
-    };
-    let entropy = config.algo.entropy as f32;
-    descend(policy, &config.algo, memory, &mut report, |policy, memory, report| {
-        policy.pass_with_kl(&mut memory.policy, batch.x, &batch.old, entropy, &mut memory.sums, weights);
-        report.observe(&memory.sums, memory.sums.terms[1 + m]);
-        report.inside = memory.sums.terms[2 + m];
-    });
+    }
+}
+
+impl Objective for Proximal {
+    fn foresight(&self) -> Foresight {
+        Foresight::None
+    }
+
+    fn loss(&self, _: &[f64]) -> RowLoss {
+        RowLoss::Proximal(self.clone())
+    }
+
+    fn observe(&mut self, sums: &Sums, _: &[f64], report: &mut Passes) {
+        let m = self.multipliers.len();
+        report.observe(sums, sums.terms[1 + m]);
+        report.inside = sums.terms[2 + m];
+    }
+}
+
+/// One update.
+pub fn update(settings: &Settings, update: &mut Update) -> Passes {
+    let (rate, max) = (settings.multiplier_rate, settings.multiplier_max);
+    let nu = follow(update.multipliers, update.excess, |m, excess| m.step_projected(excess, rate, max));
+    let multipliers = nu.iter().map(|&nu| nu as f32).collect();
+    let (lambda, delta) = (settings.temperature as f32, update.settings.target_kl as f32);
+    let mut report = Passes { multipliers: nu, ..Passes::new(update.offsets.len()) };
+    descend(update, &mut Proximal { multipliers, lambda, delta }, &mut report);
     report
 }

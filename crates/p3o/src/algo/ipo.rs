@@ -17,9 +17,32 @@
 //! A logarithm does not feel the scale of V_i, but 1/t has the units of L_R. Standardised advantages make L_R small, so
 //! that t has to be larger than where the reward is counted in returns.
 
-use super::{Memory, Passes, PolicyBatch, descend, measure, mixed_pass, ppo_lag};
-use crate::config::Algo;
-use crate::policy::Policy;
+use super::ppo_lag::{self, mixed};
+use super::{Column, Constraints, Foresight, Info, Objective, Order, Passes, Update, descend};
+use crate::config::schema::settings;
+use crate::engine::{RowLoss, Sums};
+
+/// What it is and needs.
+pub const INFO: Info = Info {
+    name: "ipo",
+    summary: "Interior-point Policy Optimization: PPO with a logarithmic barrier in front of each limit",
+    constraints: Constraints::Any,
+    order: Order::First,
+    multipliers: false,
+};
+
+settings! {
+    /// Its own settings.
+    Settings {
+        /// Epsilon of the clipped ratio.
+        clip: f64 = 0.2, Number(1e-9, 1.0);
+        /// t of the barrier log(-x) / t: the larger, the steeper and nearer to the limit.
+        barrier: f64 = 1000.0, Number(1e-9, 1e12);
+    }
+}
+
+/// Its own columns of progress.csv.
+pub const COLUMNS: &[Column] = &[Column::Each("recovering", |p| &p.penalized)];
 
 /// The shares of grad L_R and of every grad V_i in the step.
 pub fn shares(violations: &[f64], t: f64) -> (f64, Vec<f64>) {
@@ -39,18 +62,38 @@ pub fn loss(loss_r: f64, violations: &[f64], t: f64) -> f64 {
     loss_r - violations.iter().map(|v| libm::log(-v)).sum::<f64>() / t
 }
 
+struct Barrier<'a> {
+    settings: &'a Settings,
+    offsets: &'a [f64],
+}
+
+impl Barrier<'_> {
+    fn violations(&self, means: &[f64]) -> Vec<f64> {
+        means.iter().zip(self.offsets).map(|(mean, offset)| mean + offset).collect()
+    }
+}
+
+impl Objective for Barrier<'_> {
+    fn foresight(&self) -> Foresight {
+        Foresight::Measure
+    }
+
+    fn loss(&self, means: &[f64]) -> RowLoss {
+        let (x_r, x_c) = shares(&self.violations(means), self.settings.barrier);
+        mixed(self.settings.clip, x_r, &x_c)
+    }
+
+    fn observe(&mut self, sums: &Sums, means: &[f64], report: &mut Passes) {
+        let violations = self.violations(means);
+        report.observe(sums, loss(sums.terms[0], &violations, self.settings.barrier));
+        report.penalize(violations.iter().map(|v| *v >= 0.0));
+    }
+}
+
 /// One update.
-pub fn update(policy: &mut Policy, batch: &PolicyBatch, settings: &Algo, memory: &mut Memory) -> Passes {
-    let mut report = Passes::new(batch.adv_c.len());
-    descend(policy, settings, memory, &mut report, |policy, memory, report| {
-        // The slopes depend on means over the whole batch, so a forward pass comes first.
-        measure(policy, batch, memory);
-        let means = memory.sums.terms[1..].iter();
-        let violations: Vec<f64> = means.zip(batch.offsets).map(|(mean, offset)| mean + offset).collect();
-        let (x_r, x_c) = shares(&violations, settings.barrier);
-        mixed_pass(policy, batch, settings, memory, x_r, &x_c);
-        report.observe(&memory.sums, loss(memory.sums.terms[0], &violations, settings.barrier));
-        report.penalize(&violations.iter().map(|v| *v >= 0.0).collect::<Vec<_>>());
-    });
+pub fn update(settings: &Settings, update: &mut Update) -> Passes {
+    let offsets = update.offsets;
+    let mut report = Passes::new(offsets.len());
+    descend(update, &mut Barrier { settings, offsets }, &mut report);
     report
 }

@@ -5,12 +5,8 @@
 //! FOCOPS:         nu <- clamp(nu + lr (J_C - d), 0, nu_max)
 //! ```
 
-use crate::config;
+use p3o_nn::adam::{BETA1, BETA2, EPSILON, bias_correction};
 use serde::{Deserialize, Serialize};
-
-const BETA1: f64 = 0.9;
-const BETA2: f64 = 0.999;
-const EPSILON: f64 = 1e-8;
 
 /// One multiplier with all that its next value depends on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,20 +28,19 @@ impl Multiplier {
     }
 
     /// One step of Adam on -p (J_C - d), whose slope in p is d - J_C.
-    pub fn step_adam(&mut self, excess: f64, settings: &config::Multiplier) {
+    pub fn step_adam(&mut self, excess: f64, rate: f64, max: f64) {
         let slope = -excess;
         self.steps += 1;
         self.m = BETA1 * self.m + (1.0 - BETA1) * slope;
         self.v = BETA2 * self.v + (1.0 - BETA2) * slope * slope;
-        let correct = |beta: f64| 1.0 - libm::pow(beta, self.steps as f64);
-        let (m, v) = (self.m / correct(BETA1), self.v / correct(BETA2));
-        self.p -= settings.learning_rate * m / (v.sqrt() + EPSILON);
-        self.nu = softplus(self.p).min(settings.max);
+        let (m, v) = (self.m / bias_correction(BETA1, self.steps), self.v / bias_correction(BETA2, self.steps));
+        self.p -= rate * m / (v.sqrt() + EPSILON);
+        self.nu = softplus(self.p).min(max);
     }
 
     /// One projected step along J_C - d.
-    pub fn step_projected(&mut self, excess: f64, settings: &config::Multiplier) {
-        self.nu = (self.nu + settings.learning_rate * excess).clamp(0.0, settings.max);
+    pub fn step_projected(&mut self, excess: f64, rate: f64, max: f64) {
+        self.nu = (self.nu + rate * excess).clamp(0.0, max);
     }
 }
 

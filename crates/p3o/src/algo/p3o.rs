@@ -11,14 +11,123 @@
 //!
 //! by passes of Adam over the batch until the mean KL from pi_k leaves the trust region (Algorithm 2). The max stands
 //! outside the mean: whether constraint i is penalised is a question about the whole batch. Without constraints this is
-//! PPO. `algo.balance`, which the paper does not have, divides the gradient by 1 + kappa times the penalised constraints.
+//! PPO. `p3o.balance`, which the paper does not have, divides the gradient by 1 + kappa times the penalised constraints.
+//!
+//! The page in the order in which an update goes through it: [`estimate`] of J_C, [`offset`], [`standardize`], the
+//! [`reward_term`] and [`cost_term`] of a sample, the gate and the [`loss`] in `Penalty`, and [`update`].
 
-use super::{Memory, Passes, PolicyBatch, descend, mean};
-use crate::config::{Algo, KappaSchedule};
-use crate::critic::shuffle;
-use crate::policy::{PassSums, Policy};
+use super::{Column, Constraints, Foresight, Info, Objective, Order, Passes, Update, descend};
+use crate::advantage::{moments, rescale};
+use crate::config::schema::{settings, words};
+use crate::engine::{RowLoss, Sums};
 use p3o_nn::Real;
-use rand_chacha::ChaCha8Rng;
+
+/// What it is and needs.
+pub const INFO: Info = Info {
+    name: "p3o",
+    summary: "Penalized Proximal Policy Optimization: keeps every cost under its limit",
+    constraints: Constraints::Any,
+    order: Order::First,
+    multipliers: false,
+};
+
+settings! {
+    /// Its own settings.
+    Settings {
+        /// Epsilon of the clipped ratio.
+        clip: f64 = 0.2, Number(1e-9, 1.0);
+        /// Penalty factor; the first one of every update where it grows.
+        kappa: f64 = 2.0, Number(0.0, 1e12);
+        /// Factor by which kappa grows with every pass of an update (Algorithm 2, line 5); 1: it is fixed.
+        kappa_growth: f64 = 1.0, Number(1.0, 1e6);
+        /// Where a growing kappa stops.
+        kappa_max: f64 = 40.0, Number(0.0, 1e12);
+        /// Whether the gradient is divided by 1 + kappa times the number of penalised constraints, for Adam's sake.
+        balance: bool = false, Switch;
+    }
+}
+
+/// Its own columns of progress.csv.
+pub const COLUMNS: &[Column] = &[
+    Column::Each("penalized", |p| &p.penalized),
+    Column::One("kappa", |p| p.kappa),
+    Column::One("redone", |p| p.redone as f64),
+];
+
+words! {
+    /// How a constraint is put: where J_C comes from, the offset beside the surrogate, and what is standardised.
+    ///
+    /// The mean of r A_C is a cost per step, so the offset beside it should be one too. The paper's (1 - gamma)(J - d) is one
+    /// for discounted J and d, but its J and d are undiscounted sums over an episode of T steps: it is (1 - gamma) T times the
+    /// difference per step. sigma is the standard deviation of the batch's cost advantages.
+    ///
+    /// | form | J_C from | offset | cost advantage | reward advantage |
+    /// |---|---|---|---|---|
+    /// | `literal` | ended episodes | (1 - gamma)(J - d) | standardised | standardised |
+    /// | `scaled` | cost per step | (1 - gamma)(J - d) / sigma | standardised | standardised |
+    /// | `per_step` | cost per step | (J - d) / (T sigma) | standardised | standardised |
+    /// | `raw` | ended episodes | (J - d) / T | its mean taken off | as it is |
+    ///
+    /// Dividing a whole constraint by sigma keeps its feasible set; `literal` does not. With `raw` kappa is in the units of
+    /// reward per cost, as the theorem's multipliers are.
+    Form {
+        /// The paper to the letter.
+        Literal = "literal",
+        /// The literal offset, scaled with the advantage; no lag where episodes span several batches.
+        Scaled = "scaled",
+        /// Commensurate with the surrogate.
+        PerStep = "per_step",
+        /// Nothing is divided by a standard deviation.
+        Raw = "raw",
+    }
+}
+
+/// What a batch says of one cost.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured {
+    /// Mean sum over the episodes that ended, or that ended last.
+    pub per_episode: f64,
+    /// Mean over the batch's steps.
+    pub per_step: f64,
+    /// Mean length of an episode.
+    pub length: f64,
+}
+
+/// J_C: the cost of an episode.
+pub fn estimate(form: Form, cost: &Measured) -> f64 {
+    match form {
+        Form::Literal | Form::Raw => cost.per_episode,
+        Form::Scaled | Form::PerStep => cost.per_step * cost.length,
+    }
+}
+
+/// The offset for J - d = `excess`, in units of an unscaled cost advantage.
+pub fn offset(form: Form, excess: f64, length: f64, gamma: f64) -> f64 {
+    match form {
+        Form::Literal | Form::Scaled => (1.0 - gamma) * excess,
+        Form::PerStep | Form::Raw => excess / length,
+    }
+}
+
+/// Standardises a cost's advantages in place and returns the offset that belongs to them.
+pub fn standardize(form: Form, advantages: &mut [f32], offset: f64) -> f64 {
+    let (mu, sigma) = moments(advantages);
+    // A cost that never varied has no direction to learn from; its advantages become zero, not noise.
+    let sigma = if form == Form::Raw { 1.0 } else { sigma.max(1e-8) };
+    rescale(advantages, mu, sigma);
+    match form {
+        Form::Scaled | Form::PerStep => offset / sigma,
+        Form::Literal | Form::Raw => offset,
+    }
+}
+
+/// Standardises the reward's advantages in place.
+pub fn standardize_reward(form: Form, advantages: &mut [f32]) {
+    if form != Form::Raw {
+        let (mu, sigma) = moments(advantages);
+        rescale(advantages, mu, sigma.max(1e-8));
+    }
+}
 
 /// One sample of L_R: its term, and the weight w of its gradient w grad log pi.
 #[inline]
@@ -48,124 +157,92 @@ fn clip<E: Real>(ratio: E, epsilon: E) -> E {
     }
 }
 
+/// scale (reward L_R + sum_i costs_i L_C_i) sample by sample. PPO-L and IPO have the same form with plain cost surrogates.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Clipped {
+    /// Epsilon of the clipped ratio.
+    pub epsilon: f32,
+    /// Whether the cost surrogates are clipped too.
+    pub clip_costs: bool,
+    /// Factor of L_R.
+    pub reward: f32,
+    /// Factor of each L_C_i.
+    pub costs: Vec<f32>,
+    /// Factor of the whole gradient.
+    pub scale: f32,
+}
+
+impl Clipped {
+    /// Adds one sample's loss terms and returns the weight of its grad log pi.
+    #[inline(always)] // part of the inner loop of every pass
+    pub fn weigh(&self, advantages: &[Vec<f32>], row: usize, ratio: f32, terms: &mut [f64]) -> f32 {
+        let (term, slope) = reward_term(ratio, advantages[0][row], self.epsilon);
+        terms[0] += f64::from(term);
+        let mut w = self.reward * slope;
+        for (i, (adv_c, &factor)) in advantages[1..].iter().zip(&self.costs).enumerate() {
+            let (term, slope) = match self.clip_costs {
+                true => cost_term(ratio, adv_c[row], self.epsilon),
+                // The derivative of r A is r A grad log pi: the term is its own weight.
+                false => (ratio * adv_c[row], ratio * adv_c[row]),
+            };
+            terms[1 + i] += f64::from(term);
+            if factor != 0.0 {
+                w += factor * slope;
+            }
+        }
+        self.scale * w
+    }
+}
+
 /// The penalised loss (cppo5) from the batch means: `terms` holds L_R and the means of the cost terms.
 pub fn loss(terms: &[f64], offsets: &[f64], kappa: f64) -> f64 {
     let penalty = terms[1..].iter().zip(offsets).map(|(mean, offset)| (mean + offset).max(0.0));
     terms[0] + kappa * penalty.sum::<f64>()
 }
 
+/// Whether each constraint is penalised: L_C_i > 0, by its mean over the whole batch.
+pub fn gates<'a>(means: &'a [f64], offsets: &'a [f64]) -> impl Iterator<Item = bool> + 'a {
+    means.iter().zip(offsets).map(|(mean, offset)| mean + offset > 0.0)
+}
+
 /// Algorithm 2, line 5: kappa for the next pass.
-fn next_kappa(kappa: f64, settings: &Algo) -> f64 {
-    match settings.kappa_schedule {
-        KappaSchedule::Fixed => kappa,
-        KappaSchedule::Adaptive => (settings.kappa_growth * kappa).min(settings.kappa_max),
-    }
+fn next_kappa(kappa: f64, settings: &Settings) -> f64 {
+    if settings.kappa_growth > 1.0 { (settings.kappa_growth * kappa).min(settings.kappa_max) } else { kappa }
 }
 
-/// Algorithm 2: passes over one batch.
-pub fn update(policy: &mut Policy, batch: &PolicyBatch, settings: &Algo, memory: &mut Memory) -> Passes {
-    let mut kappa = settings.kappa;
-    // At theta_k every ratio is one, so L_C_i is the mean advantage plus the offset.
-    let mut gates: Vec<bool> = batch.adv_c.iter().zip(batch.offsets).map(|(a, o)| mean(a) + o > 0.0).collect();
-    let mut report = Passes::new(gates.len());
-    descend(policy, settings, memory, &mut report, |policy, memory, report| {
-        // The gates are guessed from the last pass; should an L_C_i prove to be on the other side, the pass is redone.
-        loop {
-            penalized_pass(policy, batch, settings, memory, None, kappa, &gates);
-            let means = &memory.sums.terms[1..];
-            let truth = means.iter().zip(batch.offsets).map(|(mean, offset)| mean + offset > 0.0);
-            if truth.clone().eq(gates.iter().copied()) {
-                break;
-            }
-            gates.iter_mut().zip(truth).for_each(|(gate, truth)| *gate = truth);
-            report.redone += 1;
-        }
-        report.observe(&memory.sums, loss(&memory.sums.terms, batch.offsets, kappa));
-        report.penalize(&gates);
-        report.kappa = kappa;
-        kappa = next_kappa(kappa, settings);
-    });
-    report
-}
-
-/// The same over mini-batches. Whether a constraint is penalised is decided on its mean over the last batch's worth of
-/// mini-batches, never on one of them; the KL likewise, once per pass.
-pub fn update_minibatches(
-    policy: &mut Policy,
-    batch: &PolicyBatch,
-    settings: &Algo,
-    memory: &mut Memory,
-    rng: &mut ChaCha8Rng,
-) -> Passes {
-    // A piece of the batch is a row, or a sequence where the policy remembers.
-    let steps = batch.x.steps();
-    let (total, size) = (batch.x.rows() / steps, (settings.minibatch / steps).max(1));
-    // A part weighs as much as its pieces: the last one may be short.
-    let share = |pieces: usize| pieces as f64 / total as f64;
-    let shares = (0..total).step_by(size).map(|first| share(size.min(total - first)));
-    let mut recent: Vec<Vec<f64>> =
-        batch.adv_c.iter().map(|a| shares.clone().map(|share| share * mean(a)).collect()).collect();
-    let mut kappa = settings.kappa;
-    let mut report = Passes::new(recent.len());
-    for _ in 0..settings.passes {
-        shuffle(&mut memory.order, total, rng);
-        let order = std::mem::take(&mut memory.order);
-        let mut epoch = PassSums::new(1 + recent.len());
-        let mut gates = Vec::new();
-        for (part, pieces) in order.chunks(size).enumerate() {
-            gates = recent.iter().zip(batch.offsets).map(|(m, o)| m.iter().sum::<f64>() + o > 0.0).collect();
-            penalized_pass(policy, batch, settings, memory, Some(pieces), kappa, &gates);
-            epoch.add(&memory.sums, share(pieces.len()));
-            if !memory.sums.is_finite() {
-                break;
-            }
-            recent.iter_mut().zip(&memory.sums.terms[1..]).for_each(|(r, m)| r[part] = share(pieces.len()) * m);
-            report.stepped(policy.step(&memory.policy));
-        }
-        memory.order = order;
-        report.observe(&epoch, loss(&epoch.terms, batch.offsets, kappa));
-        report.penalize(&gates);
-        report.kappa = kappa;
-        if !memory.sums.is_finite() || epoch.kl > settings.trust_region() {
-            break;
-        }
-        kappa = next_kappa(kappa, settings);
-    }
-    report
-}
-
-/// Gradient of L over some pieces of the batch (all without `pieces`), balanced if wanted, and the means L_R, L_C_i - offset_i and KL in `memory.sums`.
-fn penalized_pass(
-    policy: &Policy,
-    batch: &PolicyBatch,
-    settings: &Algo,
-    memory: &mut Memory,
-    pieces: Option<&[u32]>,
+/// (cppo5) with the kappa of one pass.
+struct Penalty<'a> {
+    settings: &'a Settings,
+    offsets: &'a [f64],
     kappa: f64,
-    gates: &[bool],
-) {
-    let (epsilon, kappa) = (settings.clip as f32, kappa as f32);
-    let penalized = gates.iter().filter(|gate| **gate).count() as f32;
-    let share = if settings.balance { 1.0 / (1.0 + kappa * penalized) } else { 1.0 };
-    let weight = |terms: &mut [f64], row: usize, ratio: f32| {
-        let (term, mut w) = reward_term(ratio, batch.adv_r[row], epsilon);
-        terms[0] += f64::from(term);
-        for (i, adv_c) in batch.adv_c.iter().enumerate() {
-            let (term, slope) = cost_term(ratio, adv_c[row], epsilon);
-            terms[1 + i] += f64::from(term);
-            if gates[i] {
-                w += kappa * slope;
-            }
-        }
-        share * w
-    };
-    let (x, rows) = match pieces {
-        None => (batch.x, None),
-        Some(pieces) => {
-            memory.picked.gather(batch.source, pieces);
-            (&memory.picked, Some(memory.picked.named(pieces)))
-        }
-    };
-    let entropy = settings.entropy as f32;
-    policy.pass(&mut memory.policy, x, rows, &batch.old, entropy, &mut memory.sums, weight);
+}
+
+impl Objective for Penalty<'_> {
+    fn foresight(&self) -> Foresight {
+        Foresight::Guess
+    }
+
+    fn loss(&self, means: &[f64]) -> RowLoss {
+        let kappa = self.kappa as f32;
+        let costs: Vec<f32> = gates(means, self.offsets).map(|gate| if gate { kappa } else { 0.0 }).collect();
+        let penalized = gates(means, self.offsets).filter(|gate| *gate).count() as f32;
+        let scale = if self.settings.balance { 1.0 / (1.0 + kappa * penalized) } else { 1.0 };
+        let epsilon = self.settings.clip as f32;
+        RowLoss::Clipped(Clipped { epsilon, clip_costs: true, reward: 1.0, costs, scale })
+    }
+
+    fn observe(&mut self, sums: &Sums, means: &[f64], report: &mut Passes) {
+        report.observe(sums, loss(&sums.terms, self.offsets, self.kappa));
+        report.penalize(gates(means, self.offsets));
+        report.kappa = self.kappa;
+        self.kappa = next_kappa(self.kappa, self.settings);
+    }
+}
+
+/// One update (Algorithm 2).
+pub fn update(settings: &Settings, update: &mut Update) -> Passes {
+    let offsets = update.offsets;
+    let mut report = Passes::new(offsets.len());
+    descend(update, &mut Penalty { settings, offsets, kappa: settings.kappa }, &mut report);
+    report
 }

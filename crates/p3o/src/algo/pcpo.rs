@@ -12,10 +12,36 @@
 //! accepts as that of CPO does.
 
 use super::cpo::accepts;
-use super::natural::{add, dot, gradient, line_search, product, solve};
-use super::{Memory, Passes, PolicyBatch, trpo};
-use crate::config::{Config, Projection};
-use crate::policy::Policy;
+use super::natural::{add, dot, gradient, line_search, product, solve, solver_settings};
+use super::{Column, Constraints, Info, Order, Passes, Update, trpo};
+use crate::config::schema::words;
+
+/// What it is and needs.
+pub const INFO: Info = Info {
+    name: "pcpo",
+    summary: "Projection-based CPO: TRPO's step, projected back under the limit; one constraint",
+    constraints: Constraints::One,
+    order: Order::Second,
+    multipliers: false,
+};
+
+words! {
+    /// In which measure PCPO projects back under the limit.
+    Projection {
+        /// The KL of policies.
+        Kl = "kl",
+        /// The distance of parameters.
+        L2 = "l2",
+    }
+}
+
+solver_settings! {
+    /// Measure of the projection back under the limit: the KL of policies or the distance of parameters.
+    projection: Projection = Projection::Kl, Words(Projection::WORDS);
+}
+
+/// Its own columns of progress.csv.
+pub const COLUMNS: &[Column] = &[Column::STEP_FRACTION];
 
 /// The factors of H^-1 g and of L^-1 b in x, for s = b.L^-1 b.
 pub fn projected_step(q: f64, r: f64, s: f64, c: f64, delta: f64) -> (f64, f64) {
@@ -25,25 +51,30 @@ pub fn projected_step(q: f64, r: f64, s: f64, c: f64, delta: f64) -> (f64, f64) 
     (reach, -back)
 }
 
-/// One update.
-pub fn update(policy: &mut Policy, batch: &PolicyBatch, config: &Config, memory: &mut Memory) -> Passes {
-    let (c, delta, settings) = (batch.offsets[0], config.algo.trust_region(), &config.second_order);
-    let g = gradient(policy, batch, memory, config.algo.entropy, |row| batch.adv_r[row]);
-    let b = gradient(policy, batch, memory, 0.0, |row| batch.adv_c[0][row]);
-    let mut x = solve(policy, batch, settings, memory, &g);
+/// One update. Without a constraint it is TRPO's.
+pub fn update(settings: &Settings, update: &mut Update) -> Passes {
+    let (solver, delta) = (settings.solver(), update.settings.target_kl);
+    let mut report = Passes::new(update.offsets.len());
+    let [c] = *update.offsets else {
+        trpo::step(update, &solver, 1.0, &[], &mut report);
+        return report;
+    };
+    let g = gradient(update, update.settings.entropy, 1.0, &[0.0]);
+    let b = gradient(update, 0.0, 0.0, &[-1.0]);
+    let mut x = solve(update, &solver, &g);
     let l_b = match settings.projection {
-        Projection::Kl => solve(policy, batch, settings, memory, &b),
+        Projection::Kl => solve(update, &solver, &b),
         Projection::L2 => b.clone(),
     };
     let (on_g, on_b) = projected_step(dot(&g, &x), dot(&b, &x), dot(&b, &l_b), c, delta);
     x.iter_mut().for_each(|x| *x *= on_g);
     add(&mut x, on_b, &l_b);
-    let length = dot(&x, &product(policy, batch, settings, memory, &x)) / 2.0;
+    let length = dot(&x, &product(update, &solver, &x)) / 2.0;
     if length > delta {
         x.iter_mut().for_each(|x| *x *= (delta / length).sqrt());
     }
-    let mut report = Passes { gradient_norm: dot(&g, &g).sqrt(), ..Passes::new(1) };
-    line_search(policy, batch, config, memory, &x, &mut report, |before, after| {
+    report.gradient_norm = dot(&g, &g).sqrt();
+    line_search(update, &solver, &x, &mut report, |before, after| {
         accepts(c, before[0] - after[0], after[1] - before[1])
     });
     report

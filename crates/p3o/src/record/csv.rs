@@ -15,7 +15,9 @@ use super::atomic::{failed, write_atomic};
 #[derive(Debug)]
 pub struct ProgressCsv {
     file: AppendFile,
-    columns: usize,
+    /// For each column of the file which value of a row it gets; none for a column that is no longer written.
+    places: Vec<Option<usize>>,
+    values: usize,
     row: Vec<u8>,
 }
 
@@ -38,34 +40,42 @@ impl ProgressCsv {
         header.push('\n');
         // A header is thus never partial, and a row, which may be, always has one to be read against.
         write_atomic(path, header.as_bytes())?;
-        Self::open(path, columns.len())
+        Self::open(path, (0..columns.len()).map(Some).collect(), columns.len())
     }
 
     /// Continues a table after a kill or a stop: rows are kept up to the first for which `keep` is false.
     ///
     /// That row and all after it are dropped, and so is a partial last line. The kept rows stay as they are, byte for
-    /// byte. It is an error if the header is not `columns`; the file is left alone then.
-    pub fn reopen(path: &Path, columns: &[String], keep: impl Fn(&[f64]) -> bool) -> io::Result<Self> {
+    /// byte. It is an error if the header is not `columns`, but for columns that older versions wrote (`retired`), which stay
+    /// empty from here on; the file is left alone then.
+    pub fn reopen(
+        path: &Path,
+        columns: &[String],
+        retired: &[&str],
+        keep: impl Fn(&[f64]) -> bool,
+    ) -> io::Result<Self> {
         let bytes = fs::read(path).map_err(|error| failed("read", path, &error))?;
-        let kept = kept_text(&bytes, columns, keep).map_err(|text| invalid(ErrorKind::InvalidData, path, text))?;
+        let (kept, places) =
+            kept_text(&bytes, columns, retired, keep).map_err(|text| invalid(ErrorKind::InvalidData, path, text))?;
         if kept.len() < bytes.len() {
             write_atomic(path, kept.as_bytes())?;
         }
-        Self::open(path, columns.len())
+        Self::open(path, places, columns.len())
     }
 
-    fn open(path: &Path, columns: usize) -> io::Result<Self> {
-        Ok(Self { file: AppendFile::open(path)?, columns, row: Vec::with_capacity(32 * columns) })
+    fn open(path: &Path, places: Vec<Option<usize>>, values: usize) -> io::Result<Self> {
+        Ok(Self { file: AppendFile::open(path)?, row: Vec::with_capacity(32 * places.len()), places, values })
     }
 
     /// Appends one row with a single write, so that a kill leaves at most one partial last line.
     pub fn append(&mut self, values: &[f64]) -> io::Result<()> {
-        if values.len() != self.columns {
-            let text = format!("a row of {} values does not fit {} columns", values.len(), self.columns);
+        if values.len() != self.values {
+            let text = format!("a row of {} values does not fit {} columns", values.len(), self.values);
             return Err(invalid(ErrorKind::InvalidInput, self.file.path(), text));
         }
         self.row.clear();
-        for (index, value) in values.iter().enumerate() {
+        for (index, place) in self.places.iter().enumerate() {
+            let value = place.map_or(f64::NAN, |place| values[place]);
             if index > 0 {
                 self.row.push(b',');
             }
@@ -118,12 +128,22 @@ fn parse(bytes: &[u8]) -> Result<Table, String> {
     Ok(Table { columns, rows })
 }
 
-/// The start of the file that a resumed run keeps: the header and the rows before the first that `keep` refuses.
-fn kept_text<'a>(bytes: &'a [u8], columns: &[String], keep: impl Fn(&[f64]) -> bool) -> Result<&'a str, String> {
+/// The start of the file that a resumed run keeps, the header and the rows before the first that `keep` refuses, and for each
+/// column of the file its place among `columns`.
+#[allow(clippy::type_complexity)] // a text and a list
+fn kept_text<'a>(
+    bytes: &'a [u8],
+    columns: &[String],
+    retired: &[&str],
+    keep: impl Fn(&[f64]) -> bool,
+) -> Result<(&'a str, Vec<Option<usize>>), String> {
     let text = whole_lines(bytes)?;
     let (header, body) = split_header(text)?;
     let wanted = columns.join(",");
-    if header != wanted {
+    let place = |name: &str| columns.iter().position(|column| column == name);
+    let places: Vec<Option<usize>> = header.split(',').map(place).collect();
+    let known = header.split(',').filter(|name| place(name).is_some() || !retired.contains(name));
+    if !known.eq(columns.iter().map(String::as_str)) {
         return Err(format!(
             "the header is not the one this run would write, so the table cannot be continued (in the file: {header}; \
              this run: {wanted})"
@@ -131,12 +151,12 @@ fn kept_text<'a>(bytes: &'a [u8], columns: &[String], keep: impl Fn(&[f64]) -> b
     }
     let mut end = text.len() - body.len();
     for (index, line) in body.split_inclusive('\n').enumerate() {
-        if !keep(&parse_row(line.trim_end_matches('\n'), index + 2, columns.len())?) {
+        if !keep(&parse_row(line.trim_end_matches('\n'), index + 2, places.len())?) {
             break;
         }
         end += line.len();
     }
-    Ok(&text[..end])
+    Ok((&text[..end], places))
 }
 
 /// Everything up to the last line break: what follows it is a row that was not written to its end.
@@ -230,16 +250,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = four_rows(folder.path(), b"5,0.6");
         let columns = names(&["update", "loss"]);
-        let mut csv = ProgressCsv::reopen(&path, &columns, |row| row[0] <= 2.0).unwrap();
+        let mut csv = ProgressCsv::reopen(&path, &columns, &[], |row| row[0] <= 2.0).unwrap();
         assert_eq!(text(&path), "update,loss\n1,0.125\n2,0.25\n");
         csv.append(&[3.0, 7.0]).unwrap();
         assert_eq!(text(&path), "update,loss\n1,0.125\n2,0.25\n3,7\n");
         drop(csv);
 
         // Rows 1 and 3 pass, but 3 comes after the refused 2.
-        ProgressCsv::reopen(&path, &columns, |row| row[0] != 2.0).unwrap();
+        ProgressCsv::reopen(&path, &columns, &[], |row| row[0] != 2.0).unwrap();
         assert_eq!(text(&path), "update,loss\n1,0.125\n");
-        ProgressCsv::reopen(&path, &columns, |_| false).unwrap();
+        ProgressCsv::reopen(&path, &columns, &[], |_| false).unwrap();
         assert_eq!(text(&path), "update,loss\n");
     }
 
@@ -248,9 +268,20 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = four_rows(folder.path(), b"");
         let before = text(&path);
-        let mut csv = ProgressCsv::reopen(&path, &names(&["update", "loss"]), |_| true).unwrap();
+        let mut csv = ProgressCsv::reopen(&path, &names(&["update", "loss"]), &[], |_| true).unwrap();
         csv.append(&[5.0, 0.625]).unwrap();
         assert_eq!(text(&path), before + "5,0.625\n");
+    }
+
+    #[test]
+    fn a_column_of_an_older_version_stays_and_stays_empty() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("progress.csv");
+        fs::write(&path, "update,old,loss\n1,7,0.5\n").unwrap();
+        let mut csv = ProgressCsv::reopen(&path, &names(&["update", "loss"]), &["old"], |_| true).unwrap();
+        csv.append(&[2.0, 0.25]).unwrap();
+        assert_eq!(text(&path), "update,old,loss\n1,7,0.5\n2,,0.25\n");
+        assert!(ProgressCsv::reopen(&path, &names(&["update", "loss"]), &[], |_| true).is_err());
     }
 
     #[test]
@@ -258,7 +289,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = four_rows(folder.path(), b"5,");
         let before = text(&path);
-        let error = ProgressCsv::reopen(&path, &names(&["update", "cost"]), |_| false).unwrap_err();
+        let error = ProgressCsv::reopen(&path, &names(&["update", "cost"]), &[], |_| false).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidData);
         let told = error.to_string();
         assert!(

@@ -6,14 +6,13 @@
 mod append;
 mod atomic;
 mod csv;
-mod hash;
 mod runlock;
 mod stats;
 mod tensorboard;
 
 pub use atomic::write_atomic;
 pub use csv::{ProgressCsv, Table};
-pub use hash::fnv1a;
+pub use p3o_env::fnv1a;
 pub use runlock::RunLock;
 pub use stats::Summary;
 pub use tensorboard::EventWriter;

@@ -5,13 +5,13 @@ use crate::util::{Given, Script, float_bits, on_threads, rng, small};
 use p3o::evaluate::{Settings, evaluate};
 use p3o::rollout::Collector;
 use p3o::{Learner, Report};
-use p3o_env::{ActionSpace, CostSpec, Env, EnvSpec, Outcome, RestoreError, snapshot};
+use p3o_env::{ActionSpace, CostSpec, Env, EnvSpec, Outcome, RestoreError, VecEnv, snapshot};
 use rand::RngExt;
 
-const RECURRENT: &[&str] = &["net.recurrent=true", "net.hidden=[8]", "net.units=8", "net.chunk=5"];
+const RECURRENT: &[&str] = &["net.hidden=[8]", "net.gru=8", "net.bptt=5"];
 
 /// Episodes of seven steps in batches of twenty: some begin in one batch and end in the next.
-fn waves(agents: usize, unseen: f32) -> Script {
+pub fn waves(agents: usize, unseen: f32) -> Script {
     let seen = move |t: usize| {
         let (sin, cos) = (libm::sinf(t as f32), libm::cosf(t as f32));
         [sin, cos, 0.3, unseen * sin, unseen + cos, 0.3][..3 * agents].to_vec()
@@ -36,13 +36,13 @@ fn learner(algo: &str, world: &Script, changes: &[&str]) -> Learner {
 fn a_pass_finds_the_very_outputs_that_acted() {
     // With a step size of zero the policy of a pass is the one that acted: every ratio is one and the KL is zero, to the
     // bit, if and only if the pass goes through the same states.
-    for chunk in ["net.chunk=20", "net.chunk=5", "net.chunk=1"] {
+    for bptt in ["net.bptt=20", "net.bptt=5", "net.bptt=1"] {
         for (algo, agents) in [("p3o", 1), ("map3o", 2), ("map3o-dec", 2)] {
             let world = waves(agents, 1.0);
-            let mut learner = learner(algo, &world, &[chunk, "algo.learning_rate=0"]);
+            let mut learner = learner(algo, &world, &[bptt, "policy.learning_rate=0"]);
             for update in 0..4 {
                 let Report { passes, .. } = learner.update().unwrap();
-                assert_eq!((passes.steps, passes.kl.to_bits()), (3, 0.0f64.to_bits()), "{algo} {chunk} {update}");
+                assert_eq!((passes.steps, passes.kl.to_bits()), (3, 0.0f64.to_bits()), "{algo} {bptt} {update}");
             }
         }
     }
@@ -51,13 +51,14 @@ fn a_pass_finds_the_very_outputs_that_acted() {
 #[test]
 fn an_agents_memory_holds_nothing_that_another_saw() {
     for algo in ["map3o", "map3o-dec"] {
-        let mut learner = learner(algo, &waves(2, 1.0), &["algo.learning_rate=0.01"]);
+        let mut learner = learner(algo, &waves(2, 1.0), &["policy.learning_rate=0.01"]);
         (0..4).for_each(|_| drop(learner.update().unwrap()));
         // Nobody's action matters to what is seen, so the second agent's world can be changed for whole episodes.
         let outputs = |unseen: f32| -> Vec<Vec<u32>> {
-            let mut collector = Collector::new(&waves(2, unseen).maker(), 3, 20, 3, 0.99);
-            collector.collect(&learner.actors());
-            collector.lanes.iter().map(|lane| float_bits(&lane.outputs)).collect()
+            let worlds = VecEnv::new(&waves(2, unseen).maker(), 3);
+            let mut collector = Collector::new(Box::new(worlds), 20, 3, true).unwrap();
+            collector.collect(&learner.actors()).unwrap();
+            collector.envs.iter().map(|env| float_bits(&env.outputs)).collect()
         };
         for (plain, changed) in outputs(1.0).iter().zip(&outputs(-0.3)) {
             for (step, (a, b)) in plain.chunks(6).zip(changed.chunks(6)).enumerate() {
@@ -70,7 +71,7 @@ fn an_agents_memory_holds_nothing_that_another_saw() {
 
 #[test]
 fn an_update_is_the_same_on_any_number_of_threads() {
-    for changes in [&[][..], &["algo.minibatch=30", "critic.minibatch=20", "critic.normalize=true"]] {
+    for changes in [&[][..], &["policy.minibatch=30", "critic.minibatch=20", "critic.normalize=true"]] {
         let run = |threads| {
             on_threads(threads, || {
                 let mut learner = learner("map3o", &waves(2, 1.0), changes);
@@ -125,8 +126,8 @@ impl Env for Riddle {
         Outcome { reward, terminated: asked, truncated: false }
     }
 
-    fn snapshot(&self) -> Vec<u8> {
-        snapshot::seal("Riddle", &(self.sign, self.step))
+    fn snapshot(&self) -> Option<Vec<u8>> {
+        Some(snapshot::seal("Riddle", &(self.sign, self.step)))
     }
 
     fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
@@ -137,28 +138,28 @@ impl Env for Riddle {
 
 #[test]
 fn a_riddle_that_needs_memory_is_solved_with_memory_alone() {
-    let played = |recurrent: &str| {
+    let played = |gru: &str| {
         let changes = [
             "rollout.envs=32",
             "rollout.batch=640",
             "rollout.gamma=0.95",
             "net.hidden=[8]",
-            "net.units=8",
-            "net.chunk=20",
-            recurrent,
-            "algo.learning_rate=0.01",
+            gru,
+            "net.bptt=20",
+            "policy.learning_rate=0.01",
             "critic.learning_rate=0.01",
-            "algo.passes=10",
-            "algo.kappa=2",
+            "policy.passes=10",
+            "p3o.kappa=2",
         ];
         let mut learner = Learner::new(small("p3o", Riddle::make().spec(), &changes), &Riddle::make).unwrap();
         (0..60).for_each(|_| drop(learner.update().unwrap()));
-        let found = evaluate(&learner, &Riddle::make, &Settings { episodes: 500, seed: 9, deterministic: false });
+        let found =
+            evaluate(&learner.agent(), &Riddle::make, &Settings { episodes: 500, seed: 9, deterministic: false });
         (found.ret.mean, found.costs["wrong"].figure.mean)
     };
     // Without memory every answer is right half the time; 0.6 is more than four deviations of 500 coin tosses away.
-    let (right, wrong) = played("net.recurrent=false");
+    let (right, wrong) = played("net.gru=0");
     assert!(right < 0.6 && wrong > 0.4, "{right} {wrong}");
-    let (right, wrong) = played("net.recurrent=true");
+    let (right, wrong) = played("net.gru=8");
     assert!(right > 0.95 && wrong < 0.05, "{right} {wrong}");
 }

@@ -1,0 +1,96 @@
+//! What the first-order algorithms share: passes of Adam over the batch, whole or in mini-batches, until the mean KL from
+//! pi_k leaves the trust region (Algorithm 2).
+
+use super::{Passes, Update, mean};
+use crate::critic::shuffle;
+use crate::engine::{RowLoss, Sums};
+
+/// What an algorithm minimises, pass by pass.
+pub trait Objective {
+    /// How its loss depends on the batch's mean cost surrogates.
+    fn foresight(&self) -> Foresight;
+
+    /// The loss of a pass in which the mean surrogates of the costs are `means`, offsets not included.
+    fn loss(&self, means: &[f64]) -> RowLoss;
+
+    /// Takes in a pass: its sums and the means that its loss was made for.
+    fn observe(&mut self, sums: &Sums, means: &[f64], report: &mut Passes);
+}
+
+/// How a loss depends on the batch's mean cost surrogates, which are only known after a pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Foresight {
+    /// Not at all.
+    None,
+    /// By their signs: those of the last pass are taken, and the pass is repeated if it proves them wrong.
+    Guess,
+    /// Smoothly: a forward pass measures them first.
+    Measure,
+}
+
+/// Minimises an objective. The KL of a pass is known before its step, which is not taken outside the trust region.
+pub fn descend(update: &mut Update, objective: &mut impl Objective, report: &mut Passes) {
+    if update.settings.minibatch > 0 {
+        return descend_in_parts(update, objective, report);
+    }
+    let (m, entropy) = (update.offsets.len(), update.settings.entropy as f32);
+    // At theta_k every ratio is one, and a surrogate's mean is that of the advantages.
+    let mut means: Vec<f64> = update.batch.costs().iter().map(|adv| mean(adv)).collect();
+    for _ in 0..update.settings.passes {
+        if objective.foresight() == Foresight::Measure {
+            means.copy_from_slice(&update.engine.measure(update.batch).terms[1..=m]);
+        }
+        let sums = loop {
+            let loss = objective.loss(&means);
+            let sums = update.engine.pass(update.batch, None, &loss, entropy);
+            if objective.foresight() != Foresight::Guess {
+                break sums;
+            }
+            means.copy_from_slice(&sums.terms[1..=m]);
+            if objective.loss(&means) == loss {
+                break sums;
+            }
+            report.redone += 1;
+        };
+        objective.observe(&sums, &means, report);
+        if !sums.is_finite() || sums.kl > update.settings.target_kl {
+            break;
+        }
+        report.stepped(update.engine.step(update.learning_rate));
+    }
+}
+
+/// The same over mini-batches. The means that a loss depends on are those over the last batch's worth of mini-batches,
+/// never of one of them; the KL likewise, once per pass.
+fn descend_in_parts(update: &mut Update, objective: &mut impl Objective, report: &mut Passes) {
+    // A piece of the batch is a row, or a sequence where the policy is recurrent.
+    let bptt = update.batch.bptt;
+    let (total, size) = (update.batch.rows() / bptt, (update.settings.minibatch / bptt).max(1));
+    // A mini-batch weighs as much as its pieces: the last one may be short.
+    let weight = |pieces: usize| pieces as f64 / total as f64;
+    let weights = (0..total).step_by(size).map(|first| weight(size.min(total - first)));
+    let mut recent: Vec<Vec<f64>> =
+        update.batch.costs().iter().map(|adv| weights.clone().map(|weight| weight * mean(adv)).collect()).collect();
+    let (entropy, mut order) = (update.settings.entropy as f32, Vec::new());
+    for _ in 0..update.settings.passes {
+        shuffle(&mut order, total, update.rng);
+        let mut pass = Sums::default();
+        let mut means = Vec::new();
+        let mut finite = true;
+        for (part, pieces) in order.chunks(size).enumerate() {
+            means = recent.iter().map(|parts| parts.iter().sum::<f64>()).collect();
+            let sums = update.engine.pass(update.batch, Some(pieces), &objective.loss(&means), entropy);
+            pass.add(&sums, weight(pieces.len()));
+            finite = sums.is_finite();
+            if !finite {
+                break;
+            }
+            recent.iter_mut().zip(&sums.terms[1..]).for_each(|(r, m)| r[part] = weight(pieces.len()) * m);
+            report.stepped(update.engine.step(update.learning_rate));
+        }
+        objective.observe(&pass, &means, report);
+        if !finite || pass.kl > update.settings.target_kl {
+            break;
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! A configuration as a TOML file, complete and with the version of its format.
+
+use super::{Agents, Config, Method, known, upgrade};
+use crate::algo::Algorithm;
+use crate::error::{ConfigError, suggest};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use toml::{Table, Value};
+
+/// The version that this program writes. A new setting raises it by one and adds to `upgrade.rs` what older files mean.
+pub const VERSION: i64 = 2;
+
+impl Config {
+    /// Writes it all, as [`Config::from_toml`] reads it.
+    pub fn to_toml(&self) -> String {
+        let mut text = format!("version = {VERSION}\n");
+        let words = [("task", &*self.task), ("algo", self.algorithm().info().name), ("agents", self.agents.word())];
+        for (key, word) in words.into_iter().chain([("preset", &*self.preset)]) {
+            let _ = writeln!(text, "{key} = {}", Value::String(word.to_string()));
+        }
+        for (name, numbers) in [("env", &self.env), ("limits", &self.limits)] {
+            let table: Table = numbers.iter().map(|(key, value)| (key.clone(), Value::Float(*value))).collect();
+            let _ = write!(text, "\n[{name}]\n{table}");
+        }
+        let mut last = "";
+        for (section, field, value) in self.settings() {
+            if section != last {
+                let _ = write!(text, "\n[{section}]\n");
+                last = section;
+            }
+            let _ = writeln!(text, "{} = {value}", field.name);
+        }
+        text
+    }
+
+    /// Reads a complete configuration of this or an older version.
+    pub fn from_toml(text: &str) -> Result<Config, ConfigError> {
+        let table: Table = toml::from_str(text).map_err(|e| ConfigError::Syntax {
+            line: e.span().map_or(1, |s| text[..s.start].matches('\n').count() + 1),
+            message: e.message().lines().next().unwrap_or_default().to_string(),
+        })?;
+        match table.get("version") {
+            None => upgrade::version_1(text),
+            Some(Value::Integer(VERSION)) => Reader { text, table }.read(),
+            Some(Value::Integer(newer)) if *newer > VERSION => {
+                Err(ConfigError::Newer { version: *newer, known: VERSION })
+            }
+            Some(other) => Err(ConfigError::Unknown {
+                kind: "version".into(),
+                name: other.to_string(),
+                hint: String::new(),
+                there_is: vec![VERSION.to_string()],
+            }),
+        }
+    }
+}
+
+/// A parsed file on its way to a configuration.
+struct Reader<'a> {
+    text: &'a str,
+    table: Table,
+}
+
+impl Reader<'_> {
+    fn read(mut self) -> Result<Config, ConfigError> {
+        self.table.remove("version");
+        let (task, preset) = (self.word("task")?, self.word("preset")?);
+        let algo = self.word("algo")?;
+        let names = Algorithm::ALL.iter().map(|a| a.info().name);
+        known("algorithm", &algo, names).map_err(|e| self.at("", "algo", e))?;
+        let algorithm = *Algorithm::ALL.iter().find(|a| a.info().name == algo).expect("it is known");
+        let word = self.word("agents")?;
+        known("agents", &word, Agents::WORDS.iter().copied()).map_err(|e| self.at("", "agents", e))?;
+        let agents = Agents::of(&word).expect("it is known");
+        let mut config = Config { preset, ..Config::base(&task, Method { algorithm, agents }) };
+        config.env = self.numbers("env")?;
+        config.limits = self.numbers("limits")?;
+        let mut missing = None;
+        for (section, field, _) in config.settings() {
+            let key = format!("{section}.{}", field.name);
+            let found = self.table.get_mut(section).and_then(Value::as_table_mut).and_then(|t| t.remove(field.name));
+            match found {
+                Some(value) => config.assign(&key, field, &value).map_err(|e| self.at(section, field.name, e))?,
+                None => drop(missing.get_or_insert(key)),
+            }
+        }
+        // A name that is left over says more than the one that is missing for it.
+        self.nothing_left(&config)?;
+        missing.map_or(Ok(config), |key| Err(ConfigError::Missing(key)))
+    }
+
+    fn word(&mut self, key: &str) -> Result<String, ConfigError> {
+        match self.table.remove(key) {
+            Some(Value::String(word)) => Ok(word),
+            Some(other) => {
+                let wrong =
+                    ConfigError::WrongKind { key: key.into(), takes: "a word".into(), given: other.to_string() };
+                Err(self.at("", key, wrong))
+            }
+            None => Err(ConfigError::Missing(key.to_string())),
+        }
+    }
+
+    fn numbers(&mut self, section: &str) -> Result<BTreeMap<String, f64>, ConfigError> {
+        let Some(Value::Table(table)) = self.table.remove(section) else {
+            return Err(ConfigError::Missing(section.to_string()));
+        };
+        let number = |(key, value): (String, Value)| match value.as_float().or(value.as_integer().map(|n| n as f64)) {
+            Some(number) => Ok((key, number)),
+            None => {
+                let (name, given) = (format!("{section}.{key}"), value.to_string());
+                Err(self.at(section, &key, ConfigError::WrongKind { key: name, takes: "a number".into(), given }))
+            }
+        };
+        table.into_iter().map(number).collect()
+    }
+
+    /// What is left over is no setting of this run.
+    fn nothing_left(&self, config: &Config) -> Result<(), ConfigError> {
+        for (key, value) in &self.table {
+            let known = config.settings();
+            match value {
+                Value::Table(section) => {
+                    if let Some(name) = section.keys().next() {
+                        let error = config.find(&format!("{key}.{name}")).err();
+                        let fallback = ConfigError::NoSuchSetting { key: format!("{key}.{name}"), hint: String::new() };
+                        return Err(self.at(key, name, error.unwrap_or(fallback)));
+                    }
+                    if !known.iter().any(|(section, ..)| section == key) {
+                        let hint = suggest(key, known.iter().map(|(section, ..)| *section));
+                        return Err(self.at("", key, ConfigError::NoSuchSetting { key: key.clone(), hint }));
+                    }
+                }
+                _ => {
+                    let error = config.find(key).err();
+                    let fallback = ConfigError::NoSuchSetting { key: key.clone(), hint: String::new() };
+                    return Err(self.at("", key, error.unwrap_or(fallback)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The error with the line of its setting.
+    fn at(&self, section: &str, name: &str, error: ConfigError) -> ConfigError {
+        let mut here = String::new();
+        for (i, line) in self.text.lines().enumerate() {
+            let line = line.trim();
+            if let Some(header) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
+                here = header.trim().trim_matches('"').to_string();
+            }
+            let names = line.split_once('=').is_some_and(|(key, _)| key.trim().trim_matches('"') == name);
+            if here == section && names {
+                return ConfigError::AtLine { line: i + 1, error: Box::new(error) };
+            }
+        }
+        error
+    }
+}

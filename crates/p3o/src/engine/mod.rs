@@ -1,0 +1,164 @@
+//! The boundary between algorithms and networks: what is behind it may live elsewhere than in host memory.
+//!
+//! An [`Engine`] holds the networks of one group of agents, their optimisers and the batch of an update. An algorithm asks
+//! it for passes: forward, a weight per row, backward. "Every algorithm is one weight per row" keeps the boundary narrow:
+//! a [`RowLoss`] is a few numbers, and what comes back is a [`Sums`]. [`cpu::CpuEngine`] fuses the three steps of a pass.
+//!
+//! Nothing here returns an error. An engine that fails (a lost device, no memory) answers with sums that are not finite,
+//! which ends every loop of passes, and says why in [`Engine::check`], which the learner asks once per update.
+//!
+//! Every total over a batch is formed from parts that are fixed by the batch's size, and added in their order in one place:
+//! gradients in `p3o_nn`, everything else in [`crate::reduce`]. Sums over several processes enter there.
+
+pub mod cpu;
+mod critic_states;
+
+use crate::algo::focops::Proximal;
+use crate::algo::natural::Surrogate;
+use crate::algo::p3o::Clipped;
+use crate::batch::TrainingBatch;
+use crate::config;
+use crate::critic::Critic;
+use crate::policy::Policy;
+use crate::reduce::Part;
+use rand_chacha::ChaCha8Rng;
+
+/// A loss as an engine sees it: what weight each row of a batch has in the gradient. The formulas stand in the algorithms'
+/// files; an algorithm whose weights have another form adds it here and to every engine.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RowLoss {
+    /// The reward's clipped surrogate and the costs', clipped or plain, each with a factor: P3O, PPO, PPO-L, IPO.
+    Clipped(Clipped),
+    /// FOCOPS: plain surrogates with multipliers and the KL, where it is small enough.
+    Proximal(Proximal),
+    /// Plain surrogates with factors: the gradients of TRPO and its kin.
+    Surrogate(Surrogate),
+}
+
+/// Terms that an algorithm may count beside the reward's and the costs'.
+pub const EXTRA_TERMS: usize = 2;
+
+/// Means over a batch, or over a part of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sums {
+    /// KL(pi_theta || pi_k) over states.
+    pub kl: f64,
+    /// The loss terms: the reward's, then each constraint's, then [`EXTRA_TERMS`].
+    pub terms: Vec<f64>,
+}
+
+impl Sums {
+    /// With so many terms of zero.
+    pub fn zero(terms: usize) -> Self {
+        Sums { kl: 0.0, terms: vec![0.0; terms] }
+    }
+
+    /// Adds `share` times another's.
+    pub fn add(&mut self, other: &Sums, share: f64) {
+        if self.terms.is_empty() {
+            self.terms.resize(other.terms.len(), 0.0);
+        }
+        self.kl += share * other.kl;
+        self.terms.iter_mut().zip(&other.terms).for_each(|(t, o)| *t += share * o);
+    }
+
+    /// Whether nothing is infinite or NaN.
+    pub fn is_finite(&self) -> bool {
+        self.kl.is_finite() && self.terms.iter().all(|t| t.is_finite())
+    }
+
+    /// Back to zero.
+    pub fn clear(&mut self) {
+        self.kl = 0.0;
+        self.terms.fill(0.0);
+    }
+}
+
+impl Part for Sums {
+    fn merge(&mut self, next: &Sums) {
+        self.add(next, 1.0);
+    }
+}
+
+/// The networks of one group of agents, with their optimisers.
+pub struct Networks {
+    /// The actor.
+    pub policy: Policy,
+    /// Of the reward, then of every constraint.
+    pub critics: Vec<Critic>,
+}
+
+impl Networks {
+    /// Whether every parameter is finite.
+    pub fn is_finite(&self) -> bool {
+        self.policy.is_finite() && self.critics.iter().all(Critic::is_finite)
+    }
+}
+
+/// Where one group's networks live and learn.
+pub trait Engine: Send {
+    /// The networks, as they stand between two updates.
+    fn networks(&self) -> &Networks;
+
+    /// Replaces parameters and optimisers by those that `change` leaves.
+    fn change_networks(&mut self, change: &mut dyn FnMut(&mut Networks) -> Result<(), String>) -> Result<(), String>;
+
+    /// Each recurrent critic's states between this batch and the next.
+    fn critic_states(&self) -> Vec<Vec<f32>>;
+
+    /// Goes on from the states of [`Engine::critic_states`].
+    fn set_critic_states(&mut self, states: Vec<Vec<f32>>);
+
+    /// Takes in a batch: observations, actions and what the old policy said of them.
+    fn upload(&mut self, batch: &TrainingBatch);
+
+    /// Takes in the advantages and the critics' targets, once they are known.
+    fn upload_targets(&mut self, batch: &TrainingBatch);
+
+    /// The actor's part and the critics', which may work at the same time.
+    fn parts(&mut self) -> (Box<dyn PolicyEngine + '_>, Box<dyn CriticEngine + '_>);
+
+    /// What went wrong since the last call, if anything did.
+    fn check(&mut self) -> Result<(), String>;
+}
+
+/// What an algorithm asks of an engine. The batch is the uploaded one: an engine that has it elsewhere does not read it.
+pub trait PolicyEngine: Send {
+    /// One pass over some pieces of the batch (all without `pieces`): leaves the gradient of the loss minus `entropy` times
+    /// the mean entropy, and returns the means over those rows.
+    fn pass(&mut self, batch: &TrainingBatch, pieces: Option<&[u32]>, loss: &RowLoss, entropy: f32) -> Sums;
+
+    /// The means of the plain surrogates -r A_R and r A_C_i and of the KL over the whole batch, without a gradient.
+    fn measure(&mut self, batch: &TrainingBatch) -> Sums;
+
+    /// A step of Adam along the gradient of the last pass; returns the gradient's norm.
+    fn step(&mut self, learning_rate: f64) -> f64;
+
+    /// The gradient of the last pass, in the order of [`PolicyEngine::parameters`].
+    fn gradient(&self) -> Vec<f64>;
+
+    /// H v without damping, H the Hessian of the mean KL at the policy that collected the batch.
+    fn fisher_product(&mut self, v: &[f64]) -> Vec<f64>;
+
+    /// All parameters of the policy.
+    fn parameters(&self) -> Vec<f32>;
+
+    /// Replaces all parameters of the policy.
+    fn set_parameters(&mut self, parameters: &[f32]);
+}
+
+/// What the critics' fit asks of an engine.
+pub trait CriticEngine: Send {
+    /// The values of every row by one critic, and of what follows the open ends of the batch.
+    fn values(&mut self, batch: &TrainingBatch, critic: usize, values: &mut [f32], open_values: &mut [f32]);
+
+    /// Fits one critic to its targets; returns the loss at the first pass.
+    fn fit(
+        &mut self,
+        batch: &TrainingBatch,
+        critic: usize,
+        settings: &config::Critic,
+        learning_rate: f64,
+        rng: &mut ChaCha8Rng,
+    ) -> f64;
+}
