@@ -195,7 +195,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Mean and deviation, at every step, over the runs that have got there.
+/// Mean and standard deviation, at every step, over the runs that have got there.
 fn mean(runs: &[Table], column: &str, style: Style) -> Line {
     let raw: Vec<Vec<[f64; 2]>> = runs.iter().map(|t| points(t, column)).collect();
     let end = raw.iter().filter_map(|run| run.last()).map(|p| p[0]).fold(0.0, f64::max);
@@ -272,10 +272,10 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_is_mean_and_deviation_as_far_as_runs_go() {
+    fn a_curve_is_mean_and_standard_deviation_as_far_as_runs_go() {
         let run = |v: f64| table(&["steps", "return"], &[&[10.0, v], &[20.0, 2.0 * v]]);
         let line = mean(&[run(1.0), run(3.0)], "return", Style(0));
-        // (1 + 3) / 2 and (2 + 6) / 2; the sample deviation of two numbers is their distance over the root of two.
+        // (1 + 3) / 2 and (2 + 6) / 2; the sample standard deviation of two numbers is their distance over root two.
         assert_eq!(line.points, [[10.0, 2.0], [20.0, 4.0]]);
         let (a, b) = (2f64.sqrt(), 8f64.sqrt());
         for (band, expected) in line.band.iter().flatten().zip([2.0 - a, 2.0 + a, 4.0 - b, 4.0 + b]) {

@@ -10,6 +10,7 @@ use p3o::{Config, Error, Finish, Report, Run, checkpoint};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use toml::Value;
 
 /// One run of a sweep.
 #[derive(Clone, Debug)]
@@ -67,9 +68,7 @@ impl Job {
         if stop.load(Ordering::SeqCst) {
             return Ok(None);
         }
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
-        let pool = pool.map_err(|e| Error::Folder(format!("cannot start a thread: {e}")))?;
-        pool.install(|| {
+        one_thread()?.install(|| {
             let mut run = self.open()?;
             watch.started(index, run.learner().progress().steps);
             let finish = run.train(&mut |_, report| {
@@ -102,8 +101,7 @@ impl Job {
         let progress = self.folder.join("progress.csv");
         let table = ProgressCsv::read(&progress)?;
         let spec = named_task(&self.config)?().spec().clone();
-        let summary = run::summary(&self.config, &spec, &table)
-            .map_err(|error| Error::Folder(format!("{}: {error}", progress.display())))?;
+        let summary = run::summary(&self.config, &spec, &table, &progress)?;
         Ok(Some((summary, table)))
     }
 
@@ -125,19 +123,67 @@ impl Job {
         Run::start(self.config.clone(), &*named_task(&self.config)?, &self.folder)
     }
 
-    /// A folder is only gone on with under the very same settings.
+    /// A folder is only gone on with under the same settings. The name of the preset that they came from may differ.
     fn check_settings(&self) -> Result<(), Error> {
-        let theirs = run::load_config(&self.folder)?.to_toml();
-        let ours = self.config.to_toml();
-        match theirs.lines().zip(ours.lines()).find(|(a, b)| a != b) {
-            None if theirs.len() == ours.len() => Ok(()),
-            different => {
-                let (a, b) = different.unwrap_or(("its settings", "these"));
-                Err(Error::Folder(format!(
-                    "{} holds a run with other settings ({a}, not {b}); name another folder with --out",
-                    self.folder.display()
-                )))
-            }
+        match difference(&run::load_config(&self.folder)?, &self.config) {
+            None => Ok(()),
+            Some((theirs, ours)) => Err(Error::OtherSettings { folder: self.folder.clone(), theirs, ours }),
         }
+    }
+}
+
+/// A pool of one thread, for a run that has others beside it.
+pub(crate) fn one_thread() -> Result<rayon::ThreadPool, Error> {
+    rayon::ThreadPoolBuilder::new().num_threads(1).build().map_err(|e| Error::Threads(e.to_string()))
+}
+
+/// The first setting in which two runs differ, as each has it.
+fn difference(a: &Config, b: &Config) -> Option<(String, String)> {
+    let (of_a, of_b) = (values(a), values(b));
+    let value = |values: &[(String, Value)], key: &str| values.iter().find(|(k, _)| k == key).map(|(_, v)| v.clone());
+    let keys = of_a.iter().chain(&of_b).map(|(key, _)| key);
+    let different = keys.map(|key| (key, value(&of_a, key), value(&of_b, key))).find(|(_, a, b)| a != b);
+    let show =
+        |key: &str, value: Option<Value>| value.map_or_else(|| format!("no {key}"), |value| format!("{key} = {value}"));
+    different.map(|(key, a, b)| (show(key, a), show(key, b)))
+}
+
+/// Everything that decides a run's numbers, by name.
+fn values(config: &Config) -> Vec<(String, Value)> {
+    let words = [("task", config.task.clone()), ("algo", config.method().to_string())];
+    let words = words.map(|(key, word)| (key.to_string(), Value::String(word)));
+    let tables = [("env", &config.env), ("limits", &config.limits)];
+    let numbers = tables
+        .into_iter()
+        .flat_map(|(table, numbers)| numbers.iter().map(move |(key, x)| (format!("{table}.{key}"), Value::Float(*x))));
+    let settings = config.settings().into_iter();
+    let settings = settings.map(|(section, field, value)| (format!("{section}.{}", field.name), value));
+    words.into_iter().chain(numbers).chain(settings).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use p3o::{Algorithm, Request};
+
+    #[test]
+    fn the_first_setting_that_differs_is_named() {
+        let p3o = Request::new("PointGoal", Algorithm::P3o.into()).resolve().unwrap().config;
+        let changed = |assignment: &str| {
+            let mut config = p3o.clone();
+            config.set(assignment).unwrap();
+            difference(&p3o, &config)
+        };
+        let pair = |a: &str, b: &str| Some((a.to_string(), b.to_string()));
+        assert_eq!(difference(&p3o, &p3o), None);
+        assert_eq!(changed("p3o.kappa=3"), pair("p3o.kappa = 2.0", "p3o.kappa = 3.0"));
+        assert_eq!(changed("limits.hazards=30"), pair("limits.hazards = 25.0", "limits.hazards = 30.0"));
+        assert_eq!(changed("limits.hazards=none"), pair("limits.hazards = 25.0", "no limits.hazards"));
+        assert_eq!(changed("env.level=2"), pair("no env.level", "env.level = 2.0"));
+        // An algorithm has settings of its own; that it is another one comes first.
+        let cpo = Request::new("PointGoal", Algorithm::Cpo.into()).resolve().unwrap().config;
+        assert_eq!(difference(&p3o, &cpo), pair("algo = \"p3o\"", "algo = \"cpo\""));
+        let preset = Config { preset: "paper".into(), ..p3o.clone() };
+        assert_eq!(difference(&p3o, &preset), None);
     }
 }

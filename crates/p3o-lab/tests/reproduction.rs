@@ -1,7 +1,10 @@
 //! The paper's experiments as data: every run is valid, made once, and its folder is named by what it is.
 
+use p3o::algo::Settings;
 use p3o::record::Table;
 use p3o::run::{CostSummary, Summary};
+use p3o::{Algorithm, ConfigError, Error};
+use p3o_lab::reproduce::data::Curve;
 use p3o_lab::reproduce::report::{self, document};
 use p3o_lab::reproduce::results::{Known, Outcome};
 use p3o_lab::reproduce::{Experiment, Plan, Results, Scale};
@@ -29,7 +32,8 @@ fn every_experiment_can_be_planned_at_every_scale() {
     }
     let paper = plan(&["table1"], "paper", None);
     let config = &paper.jobs[paper.runs[0][0][0][4]].config;
-    assert_eq!((config.steps, config.seed, config.algo.kappa), (10_000_000, 4, 20.0));
+    assert_eq!((config.run.steps, config.run.seed), (10_000_000, 4));
+    assert!(matches!(&config.own, Settings::P3o(own) if own.kappa == 20.0));
     assert_eq!(config.net.hidden, [256, 256]);
 }
 
@@ -50,12 +54,12 @@ fn experiments_share_their_runs() {
 
 #[test]
 fn first_seeds_come_first() {
-    let seeds: Vec<u64> = plan(&["all"], "paper", None).jobs.iter().map(|job| job.config.seed).collect();
+    let seeds: Vec<u64> = plan(&["all"], "paper", None).jobs.iter().map(|job| job.config.run.seed).collect();
     assert!(seeds.is_sorted() && seeds.last() == Some(&4), "{seeds:?}");
-    assert!(plan(&["all"], "cpu", Some(1)).jobs.iter().all(|job| job.config.seed == 0));
+    assert!(plan(&["all"], "cpu", Some(1)).jobs.iter().all(|job| job.config.run.seed == 0));
     // A task may have more seeds than the others.
     let (cpu, scale) = (plan(&["all"], "cpu", None), Scale::named("cpu").unwrap());
-    assert!(cpu.jobs.iter().all(|job| job.config.seed < u64::from(scale.seeds_of(&job.config.task))));
+    assert!(cpu.jobs.iter().all(|job| job.config.run.seed < u64::from(scale.seeds_of(&job.config.task))));
 }
 
 #[test]
@@ -65,10 +69,64 @@ fn a_folder_is_named_by_what_its_run_is() {
     let (head, hash) = first.strip_suffix("-seed0").unwrap().rsplit_once('-').unwrap();
     assert_eq!((head, hash.len()), ("AntCircle-p3o-smoke", 8));
     assert_eq!(second, format!("{head}-{hash}-seed1"));
-    let mut scale = Scale::named("smoke").unwrap();
-    scale.set.push("rollout.gamma=0.98".into());
-    let other = Plan::new(Experiment::named(&["table1".into()]).unwrap(), scale, None, Path::new("out")).unwrap();
-    assert_ne!(folder(&other, 0), first);
+    let with = |change: &dyn Fn(&mut Curve)| {
+        let mut experiments = Experiment::named(&["table1".into()]).unwrap();
+        change(&mut experiments[0].group[0].curves[0]);
+        folder(&Plan::new(experiments, Scale::named("smoke").unwrap(), None, Path::new("out")).unwrap(), 0)
+    };
+    assert_eq!(with(&|_| {}), first);
+    assert_ne!(with(&|curve| curve.limit.push("boundary=40".into())), first);
+    for setting in ["rollout.gamma=0.98", "env.obs=113", "run.checkpoint_every=1", "run.steps=5000"] {
+        assert_ne!(with(&|curve| curve.set.push(setting.into())), first, "{setting}");
+    }
+}
+
+#[test]
+fn a_setting_at_its_base_value_leaves_the_name_of_a_run_alone() {
+    let name = |settings: &[&str]| {
+        let mut experiments = Experiment::named(&["pointgoal".into()]).unwrap();
+        experiments[0].group[0].curves[0].set = settings.iter().map(|s| s.to_string()).collect();
+        folder(&Plan::new(experiments, Scale::named("cpu").unwrap(), Some(1), Path::new("out")).unwrap(), 0)
+    };
+    let plain = name(&[]);
+    // As they are without being set: what a new setting would be in the runs that there are already.
+    for base in ["policy.lr_decay=none", "constraint.smoothing=0", "p3o.kappa=2", "critic.minibatch=0"] {
+        assert_eq!(name(&[base]), plain, "{base}");
+    }
+    let others = ["policy.lr_decay=linear", "constraint.smoothing=0.5", "p3o.kappa=3", "critic.minibatch=500"];
+    let names: HashSet<String> = others.iter().map(|other| name(&[other])).chain([plain]).collect();
+    assert_eq!(names.len(), 5, "{names:?}");
+    assert_eq!(name(&["p3o.kappa=3", "p3o.kappa=2"]), name(&[]), "the last one counts");
+}
+
+#[test]
+fn an_algorithm_goes_without_shared_settings_that_it_does_not_have() {
+    // Smoke sets policy.passes, which CPO does not have.
+    let smoke = plan(&["pointgoal"], "smoke", Some(1));
+    let config = |curve: usize| &smoke.jobs[smoke.runs[0][0][curve][0]].config;
+    assert_eq!((config(0).algorithm(), config(0).policy.passes), (Algorithm::P3o, 3));
+    assert_eq!((config(1).algorithm(), config(1).policy.passes), (Algorithm::Cpo, 40));
+    assert!(config(1).differences().iter().all(|setting| !setting.starts_with("policy.passes")));
+    // A curve asks for what it sets.
+    let curve = |set: &str| Curve { set: vec![set.into()], ..smoke.experiments[0].group[0].curves[1].clone() };
+    let refused = |set: &str| smoke.scale.config("PointGoal", &curve(set)).unwrap_err();
+    assert!(matches!(refused("policy.passes=3"), Error::Config(ConfigError::WithoutEffect { .. })));
+    assert!(matches!(refused("p3o.kappa=3"), Error::Config(ConfigError::OfAnother { .. })));
+    assert!(smoke.scale.config("PointGoal", &curve("cpo.damping=0.2")).is_ok());
+}
+
+#[test]
+fn the_requests_of_a_report_are_those_of_its_runs() {
+    for name in ["smoke", "cpu", "paper"] {
+        let scale = Scale::named(name).unwrap();
+        for group in Experiment::all().iter().flat_map(|experiment| &experiment.group) {
+            for curve in &group.curves {
+                let exact = scale.exact_request(&group.task, curve).unwrap();
+                assert!(!exact.shared);
+                assert_eq!(exact.resolve().unwrap().config, scale.config(&group.task, curve).unwrap());
+            }
+        }
+    }
 }
 
 #[test]
@@ -109,7 +167,7 @@ fn claims_are_about_curves_and_costs_that_there_are() {
 
 #[test]
 fn unknown_names_are_refused_with_the_nearest() {
-    let name = |e: p3o::ConfigError| e.to_string();
+    let name = |e: ConfigError| e.to_string();
     assert!(name(Experiment::named(&["tabel1".into()]).unwrap_err()).contains("did you mean `table1`"));
     assert!(name(Scale::named("cpus").unwrap_err()).contains("did you mean `cpu`"));
 }
@@ -124,8 +182,8 @@ fn outcome(plan: &Plan, run: usize, ret: f64, cost: f64) -> Outcome {
     let cost = CostSummary { mean: Some(cost), limit: Some(25.0), satisfied };
     let summary = Summary {
         task: config.task.clone(),
-        algo: config.algo.name.clone(),
-        seed: config.seed,
+        algo: config.method().to_string(),
+        seed: config.run.seed,
         steps: 400_000,
         wall_s: 3600.0,
         steps_per_s: 111.1,

@@ -1,7 +1,7 @@
 //! A sweep can be stopped at any moment and goes on; what is finished stays as it is.
 
 use p3o::run::named_task;
-use p3o::{Config, Report};
+use p3o::{Algorithm, Error, Report, Request};
 use p3o_lab::sweep::{Ended, Job, Watch, sweep};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -23,13 +23,15 @@ impl Watch for StopAfter<'_> {
 }
 
 fn jobs(folder: &Path) -> Vec<Job> {
+    let small = ["rollout.envs=4", "rollout.batch=400", "net.hidden=[8]", "policy.passes=2"];
     let config = |seed: u64| {
-        let spec = p3o_env::tasks::make("PointGather", &Default::default()).expect("a known task").spec().clone();
-        let mut config = Config::preset("quick", "p3o", &spec).expect("a known preset");
-        let small = ["steps=1200", "rollout.envs=4", "rollout.batch=400", "net.hidden=[8]", "algo.passes=2"];
-        small.iter().for_each(|s| config.set(s).expect("a known setting"));
-        config.seed = seed;
-        config
+        let request = Request {
+            set: small.map(String::from).to_vec(),
+            seed: Some(seed),
+            steps: Some(1200),
+            ..Request::new("PointGather", Algorithm::P3o.into())
+        };
+        request.resolve().expect("known settings").config
     };
     (0..3).map(|seed| Job { config: config(seed), folder: folder.join(format!("seed{seed}")) }).collect()
 }
@@ -72,7 +74,7 @@ fn a_folder_without_its_first_checkpoint_is_started_afresh() {
     std::fs::write(jobs[1].folder.join("thesis.txt"), "all of it").unwrap();
     let stop = AtomicBool::new(false);
     let ended = sweep(&jobs[1..], 1, &stop, &StopAfter { updates: AtomicUsize::new(usize::MAX), stop: &stop });
-    assert!(ended[0].as_ref().is_err_and(|e| e.to_string().contains("exists already")));
+    assert!(matches!(&ended[0], Err(Error::Occupied { resumable: false, .. })));
     assert!(matches!(&ended[1], Ok(Some(_))), "one failed run does not end the others");
 }
 
@@ -129,6 +131,25 @@ fn a_row_file_that_lacks_a_column_is_named() {
     let progress = job.folder.join("progress.csv");
     let text = std::fs::read_to_string(&progress).unwrap().replacen(",return,", ",retrun,", 1);
     std::fs::write(&progress, text).unwrap();
-    let error = job.finished().unwrap_err().to_string();
-    assert!(error.contains("progress.csv: it has no column `return`"), "{error}");
+    let error = job.finished().unwrap_err();
+    assert!(matches!(&error, Error::NoColumn { path, column } if *path == progress && column == "return"), "{error}");
+}
+
+#[test]
+fn a_folder_with_a_run_of_other_settings_is_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let job = &jobs(home.path())[0];
+    assert_eq!(work(std::slice::from_ref(job), 1, 1), 0);
+    let mut other = job.clone();
+    other.config.set("policy.passes=3").unwrap();
+    let Err(Error::OtherSettings { folder, theirs, ours }) = other.finished() else { panic!("it was not refused") };
+    assert_eq!(
+        (folder, theirs.as_str(), ours.as_str()),
+        (job.folder.clone(), "policy.passes = 2", "policy.passes = 3")
+    );
+    // What counts are the settings, not how their file is written.
+    let path = job.folder.join("config.toml");
+    let text = std::fs::read_to_string(&path).unwrap().replace("passes = 2", "passes = +2 # two");
+    std::fs::write(&path, text).unwrap();
+    assert_eq!(work(std::slice::from_ref(job), 1, usize::MAX), 1);
 }

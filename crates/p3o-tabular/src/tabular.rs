@@ -15,7 +15,7 @@ use std::sync::Arc;
 ///
 /// * the plain sum of a signal over an episode has J as its expectation, and a limit on it is the CMDP's limit;
 /// * the states of a batch are distributed as d^pi, the distribution of the paper's loss;
-/// * an episode has 1 / (1 - gamma) steps on average, so the offset `per_step` is the paper's (1 - gamma)(J_C - d).
+/// * an episode has 1 / (1 - gamma) steps on average, so the offset per step, (J_C - d) / T, is the paper's (1 - gamma)(J_C - d).
 ///
 /// The clock says nothing about the state, so the future keeps its value: with `rollout.gamma` and `rollout.cost_gamma` set
 /// to gamma the critics, which bootstrap a truncated step, learn V of the CMDP. [`crate::training::recipe`] sets all this.
@@ -95,8 +95,8 @@ impl Env for TabularEnv {
         }
     }
 
-    fn snapshot(&self) -> Vec<u8> {
-        snapshot::seal(&self.spec.name, &self.state)
+    fn snapshot(&self) -> Option<Vec<u8>> {
+        Some(snapshot::seal(&self.spec.name, &self.state))
     }
 
     fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {

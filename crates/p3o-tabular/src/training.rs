@@ -2,7 +2,9 @@
 
 use crate::instances::Known;
 use crate::{Cmdp, TabularEnv};
-use p3o::{Config, ConfigError, Error, Learner};
+use p3o::actor::ActWorkspace;
+use p3o::algo::{Constraints, Settings};
+use p3o::{Algorithm, Config, ConfigError, Error, Learner, Request};
 use p3o_env::Env;
 use std::sync::Arc;
 
@@ -34,20 +36,25 @@ impl Schedule {
     pub const PATIENT: Schedule =
         Schedule { hold: 0.5, last_step: 0.03, ramp: 0.4, entropy: 0.4, barrier: 1.0, average: 0.2 };
 
-    /// Sets what holds at this share of the updates, from what was set at the beginning.
-    fn apply(&self, config: &mut Config, first: &Config, done: f64) {
+    /// The settings that hold at this share of the updates, from those of the beginning.
+    fn at(&self, first: &Config, done: f64) -> Config {
         let late = (done - self.hold).max(0.0) / (1.0 - self.hold);
         let scale = libm::pow(self.last_step, late);
-        config.algo.learning_rate = first.algo.learning_rate * scale;
-        config.algo.target_kl = first.algo.target_kl * scale * scale;
-        config.algo.entropy = first.algo.entropy * (1.0 - done / self.entropy).max(0.0);
-        config.algo.barrier = first.algo.barrier * libm::pow(self.barrier, done);
-        config.multiplier.learning_rate = first.multiplier.learning_rate * scale;
-        if self.ramp > 0.0 {
-            config.algo.kappa = first.algo.kappa * (done / self.ramp).min(1.0);
-        }
+        let mut config = first.clone();
+        config.policy.learning_rate *= scale;
+        config.policy.target_kl *= scale * scale;
+        config.policy.entropy *= (1.0 - done / self.entropy).max(0.0);
         // Critics go on following the policy.
-        config.critic.learning_rate = first.critic.learning_rate * scale.max(0.05);
+        config.critic.learning_rate *= scale.max(0.05);
+        match &mut config.own {
+            Settings::P3o(own) if self.ramp > 0.0 => own.kappa *= (done / self.ramp).min(1.0),
+            Settings::Ipo(own) => own.barrier *= libm::pow(self.barrier, done),
+            Settings::PpoLag(own) => own.multiplier_rate *= scale,
+            Settings::Focops(own) => own.multiplier_rate *= scale,
+            Settings::TrpoLag(own) => own.multiplier_rate *= scale,
+            Settings::P3o(_) | Settings::Ppo(_) | Settings::Trpo(_) | Settings::Cpo(_) | Settings::Pcpo(_) => {}
+        }
+        config
     }
 }
 
@@ -58,87 +65,93 @@ const SETTINGS: &[&str] = &[
     "rollout.cost_lambda=0.5",
     "rollout.normalize_obs=false",
     "net.hidden=[]",
-    "algo.target_kl=0.02",
-    "algo.offset=per_step",
-    "algo.cost_scale=none",
-    "algo.reward_scale=none",
-    "algo.cost_estimate=episodes",
-    "algo.margin=0",
+    "policy.target_kl=0.02",
     "critic.learning_rate=0.3",
     "critic.passes=2",
     "critic.normalize=false",
 ];
 
-/// Each algorithm's own settings and schedule, for CMDPs whose largest multiplier is 1.
+/// What is the same for every algorithm that keeps limits.
+const CONSTRAINT: &[&str] = &["constraint.form=raw", "constraint.margin=0"];
+
+/// An algorithm's own schedule and settings, for CMDPs whose largest multiplier is 1.
 ///
 /// Multipliers and policy chase each other in circles; an entropy bonus calms them. It hardly moves the result, as
 /// the multiplier makes up for it. They need many small updates, the others fewer large ones.
-const RECIPES: &[(&str, Schedule, &[&str])] = &[
-    (
-        "p3o",
-        Schedule { hold: 0.3, last_step: 0.02, average: 0.3, ..Schedule::QUICK },
-        &[
-            "steps=800_000",
-            "rollout.envs=20",
-            "rollout.batch=8000",
-            "algo.kappa=2",
-            "algo.cost_scale=centred",
-            "algo.learning_rate=0.05",
-            "algo.passes=3",
-            "critic.passes=3",
-        ],
-    ),
-    (
-        "ppo-lag",
-        Schedule::QUICK,
-        &[
-            "steps=600_000",
-            "rollout.batch=1200",
-            "algo.learning_rate=0.03",
-            "algo.passes=2",
-            "algo.entropy=0.07",
-            "multiplier.learning_rate=0.015",
-        ],
-    ),
-    (
-        "focops",
-        Schedule::QUICK,
-        &[
-            "steps=450_000",
-            "rollout.batch=1200",
-            "algo.learning_rate=0.05",
-            "algo.passes=3",
-            "algo.temperature=5",
-            "algo.entropy=0.025",
-            "multiplier.learning_rate=0.015",
-        ],
-    ),
-    // Inside by about 1/t for each limit, so t grows along the way.
-    (
-        "ipo",
-        Schedule::QUICK,
-        &[
-            "steps=480_000",
-            "rollout.batch=4800",
-            "algo.cost_scale=centred",
-            "algo.learning_rate=0.01",
-            "algo.passes=2",
-            "algo.barrier=100",
-        ],
-    ),
-    (
-        "trpo-lag",
-        Schedule::QUICK,
-        &[
-            "steps=450_000",
-            "rollout.batch=1200",
-            "algo.target_kl=0.0003",
-            "algo.entropy=0.1",
-            "multiplier.learning_rate=0.02",
-        ],
-    ),
-    ("cpo", Schedule::NATURAL, &["steps=300_000", "rollout.batch=3000"]),
-    ("pcpo", Schedule::NATURAL, &["steps=300_000", "rollout.batch=3000"]),
+fn own(algorithm: Algorithm) -> (Schedule, &'static [&'static str]) {
+    match algorithm {
+        Algorithm::P3o => (
+            Schedule { hold: 0.3, last_step: 0.02, average: 0.3, ..Schedule::QUICK },
+            &[
+                "run.steps=800_000",
+                "rollout.envs=20",
+                "rollout.batch=8000",
+                "p3o.kappa=2",
+                "policy.learning_rate=0.05",
+                "policy.passes=3",
+                "critic.passes=3",
+            ],
+        ),
+        Algorithm::PpoLag => (
+            Schedule::QUICK,
+            &[
+                "run.steps=600_000",
+                "rollout.batch=1200",
+                "policy.learning_rate=0.03",
+                "policy.passes=2",
+                "policy.entropy=0.07",
+                "ppo-lag.multiplier_rate=0.015",
+            ],
+        ),
+        Algorithm::Focops => (
+            Schedule::QUICK,
+            &[
+                "run.steps=450_000",
+                "rollout.batch=1200",
+                "policy.learning_rate=0.05",
+                "policy.passes=3",
+                "policy.entropy=0.025",
+                "focops.temperature=5",
+                "focops.multiplier_rate=0.015",
+            ],
+        ),
+        // It stays inside each limit by about 1/t, so t grows along the way.
+        Algorithm::Ipo => (
+            Schedule::QUICK,
+            &[
+                "run.steps=480_000",
+                "rollout.batch=4800",
+                "policy.learning_rate=0.01",
+                "policy.passes=2",
+                "ipo.barrier=100",
+            ],
+        ),
+        Algorithm::TrpoLag => (
+            Schedule::QUICK,
+            &[
+                "run.steps=450_000",
+                "rollout.batch=1200",
+                "policy.target_kl=0.0003",
+                "policy.entropy=0.1",
+                "trpo-lag.multiplier_rate=0.02",
+            ],
+        ),
+        Algorithm::Cpo | Algorithm::Pcpo => (Schedule::NATURAL, &["run.steps=300_000", "rollout.batch=3000"]),
+        // They ignore the limits.
+        Algorithm::Ppo | Algorithm::Trpo => (Schedule::QUICK, &["run.steps=300_000", "rollout.batch=3000"]),
+    }
+}
+
+/// What the grid needs beyond an algorithm's own settings.
+const GRID: &[&str] = &[
+    "run.steps=2_400_000",
+    "rollout.batch=12_000",
+    "rollout.lambda=0.9",
+    "policy.learning_rate=0.15",
+    "policy.passes=4",
+    "policy.entropy=0.03",
+    "constraint.smoothing=0.85",
+    "critic.learning_rate=0.1",
 ];
 
 /// The same problem with its reward counted in units of its largest multiplier. That makes this multiplier 1, so that one
@@ -154,43 +167,36 @@ pub fn in_its_price(known: &Known) -> Known {
 
 /// Settings and schedule under which an algorithm solves a small CMDP with episodes of about ten steps in half a second.
 ///
-/// Networks are linear in the one-hot state, so policy and critics are tables. Nothing is divided by a deviation: kappa stands
-/// in the units of the multipliers. Where the loss has a gate or a barrier, A_C is centred: its mean is zero in theory, and in
-/// a batch it repeats the chance that J_C - d has already. The penalty pulls back in every update whose estimate is over the
-/// limit and nothing pushes when it is under, so J_C comes to rest where that happens in lambda / kappa of the updates:
-/// below the limit, and the further the noisier the estimate.
-pub fn recipe(cmdp: &Cmdp, algo: &str, seed: u64) -> Result<(Config, Schedule), ConfigError> {
-    let env = TabularEnv::new(Arc::new(cmdp.clone()));
-    let mut config = Config::preset("quick", algo, env.spec())?;
-    let gamma = cmdp.gamma;
-    let common = [format!("seed={seed}"), format!("rollout.gamma={gamma}"), format!("rollout.cost_gamma={gamma}")];
-    let own = RECIPES.iter().find(|recipe| recipe.0 == algo);
-    let (schedule, own) = own.map_or((Schedule::QUICK, &[][..]), |recipe| (recipe.1, recipe.2));
-    for assignment in common.iter().map(String::as_str).chain(SETTINGS.iter().chain(own).copied()) {
-        config.set(assignment)?;
-    }
-    Ok((config, schedule))
+/// Networks are linear in the one-hot state, so policy and critics are tables. Nothing is divided by a standard deviation:
+/// kappa is in the units of the multipliers. A_C is centred: its mean is zero in theory, and in a batch it repeats the random
+/// error that J_C - d has already. The penalty pulls back in every update whose estimate is over the limit and nothing pushes
+/// when it is under, so J_C comes to rest where that happens in lambda / kappa of the updates: below the limit, and the
+/// further the noisier the estimate.
+pub fn recipe(cmdp: &Cmdp, algorithm: Algorithm, seed: u64) -> Result<(Config, Schedule), ConfigError> {
+    let (schedule, own) = own(algorithm);
+    Ok((config(cmdp, algorithm, seed, own)?, schedule))
 }
 
-/// Settings for the grid of [`crate::instances::grid`], to be used with [`Schedule::PATIENT`]. All short ways to its goal
-/// lead through costly cells: a policy that learns to avoid them before it knows the goal never meets it, and one that is
-/// sure of its way too soon does not find the detour. An entropy bonus and a growing kappa help against both. Its limits are
-/// a tenth of an event per episode, so the estimates of the costs are averaged over several batches.
-pub fn grid_config(cmdp: &Cmdp, algo: &str, seed: u64) -> Result<Config, ConfigError> {
-    let (mut config, _) = recipe(cmdp, algo, seed)?;
-    for assignment in [
-        "steps=2_400_000",
-        "rollout.batch=12_000",
-        "rollout.lambda=0.9",
-        "algo.learning_rate=0.15",
-        "algo.passes=4",
-        "algo.cost_memory=0.85",
-        "algo.entropy=0.03",
-        "critic.learning_rate=0.1",
-    ] {
-        config.set(assignment)?;
-    }
-    Ok(config)
+/// Settings of a first-order algorithm for the grid of [`crate::instances::grid`], to be used with [`Schedule::PATIENT`]. All
+/// short ways to its goal lead through costly cells: a policy that learns to avoid them before it knows the goal never meets
+/// it, and one that is sure of its way too soon does not find the detour. An entropy bonus and a growing kappa help against
+/// both. Its limits are a tenth of an event per episode, so the estimates of the costs are averaged over several batches.
+pub fn grid_config(cmdp: &Cmdp, algorithm: Algorithm, seed: u64) -> Result<Config, ConfigError> {
+    config(cmdp, algorithm, seed, &[own(algorithm).1, GRID].concat())
+}
+
+/// What all CMDPs and algorithms share, with an algorithm's own settings over it.
+fn config(cmdp: &Cmdp, algorithm: Algorithm, seed: u64, own: &[&str]) -> Result<Config, ConfigError> {
+    let env = TabularEnv::new(Arc::new(cmdp.clone()));
+    let constraint = if algorithm.info().constraints == Constraints::None { &[] } else { CONSTRAINT };
+    let discounts = ["gamma", "cost_gamma"].map(|name| format!("rollout.{name}={}", cmdp.gamma));
+    let rest = [SETTINGS, constraint, own].concat().into_iter().map(String::from);
+    let request = Request {
+        set: discounts.into_iter().chain(rest).collect(),
+        seed: Some(seed),
+        ..Request::new(&env.spec().name, algorithm.into())
+    };
+    Ok(request.resolve_for(env.spec())?.config)
 }
 
 /// Trains on a CMDP and returns as a table the policy with the mean occupancy of the last ones, whose return and costs are
@@ -202,7 +208,7 @@ pub fn train(cmdp: &Cmdp, config: Config, schedule: &Schedule) -> Result<Vec<f64
     let mut learner = Learner::new(config, &make)?;
     let mut occupancy = vec![0.0; cmdp.states * cmdp.actions];
     for update in 0..updates {
-        schedule.apply(&mut learner.config, &first, update as f64 / updates as f64);
+        learner.retune(|config| *config = schedule.at(&first, update as f64 / updates as f64))?;
         learner.update()?;
         if (update + 1) as f64 > (1.0 - schedule.average) * updates as f64 || update + 1 == updates {
             let now = cmdp.occupancy_of(&table(&learner, cmdp));
@@ -212,22 +218,15 @@ pub fn train(cmdp: &Cmdp, config: Config, schedule: &Schedule) -> Result<Vec<f64
     Ok(cmdp.policy_of(&occupancy))
 }
 
-/// pi(a | s) of a learner's policy for every state.
+/// pi(a | s) of a learner's policy for every state. Rows sum to one but for the rounding of single precision.
 pub fn table(learner: &Learner, cmdp: &Cmdp) -> Vec<f64> {
-    let (policy, normalizer) = (learner.policy(), learner.normalizer());
-    let mut work = policy.net.workspace();
-    let (mut obs, mut seen) = (vec![0.0; cmdp.states], vec![0.0; cmdp.states]);
-    let mut logits = vec![0.0; cmdp.actions];
-    let mut all = Vec::new();
-    for s in 0..cmdp.states {
-        obs.fill(0.0);
-        obs[s] = 1.0;
-        normalizer.apply(&obs, &mut seen);
-        policy.outputs(&mut work, &seen, &mut [], &mut logits);
-        let top = logits.iter().fold(f32::NEG_INFINITY, |a, &b| a.max(b));
-        let weights: Vec<f64> = logits.iter().map(|&x| libm::exp(f64::from(x - top))).collect();
-        let total: f64 = weights.iter().sum();
-        all.extend(weights.iter().map(|w| w / total));
-    }
-    all
+    let actors = learner.actors();
+    let n = cmdp.states;
+    // The observations of all states: the identity matrix.
+    let obs: Vec<f32> = (0..n * n).map(|i| if i % (n + 1) == 0 { 1.0 } else { 0.0 }).collect();
+    let mut workspace = ActWorkspace::new(&actors);
+    workspace.infer(&actors, &obs, &mut []);
+    let mut logs: Vec<f32> = (0..n).flat_map(|s| workspace.row(0, s).1.to_vec()).collect();
+    learner.policy().normalize_outputs(&mut logs);
+    logs.iter().map(|&log| libm::exp(f64::from(log))).collect()
 }

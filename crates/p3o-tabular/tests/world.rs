@@ -1,13 +1,35 @@
 //! A CMDP as a world: its episodes are worth what the CMDP says.
 
-use p3o_env::{Env, Lane};
+use p3o_env::{Env, Outcome};
 use p3o_tabular::{Cmdp, TabularEnv, instances};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::sync::Arc;
 
-fn lane(cmdp: &Cmdp, seed: u64) -> Lane {
-    Lane::new(Box::new(TabularEnv::new(Arc::new(cmdp.clone()))), seed, 0)
+/// One world that starts its next episode when one has ended.
+struct Play {
+    env: TabularEnv,
+    obs: Vec<f32>,
+    costs: Vec<f32>,
+    seeds: ChaCha8Rng,
+}
+
+impl Play {
+    fn new(cmdp: &Cmdp, seed: u64) -> Play {
+        let (obs, costs) = (vec![0.0; cmdp.states], vec![0.0; cmdp.costs.len()]);
+        let env = TabularEnv::new(Arc::new(cmdp.clone()));
+        let mut play = Play { env, obs, costs, seeds: ChaCha8Rng::seed_from_u64(seed) };
+        play.env.reset(play.seeds.random(), &mut play.obs);
+        play
+    }
+
+    fn step(&mut self, action: usize) -> Outcome {
+        let outcome = self.env.step(&[action as f32], &mut self.obs, &mut self.costs);
+        if outcome.truncated {
+            self.env.reset(self.seeds.random(), &mut self.obs);
+        }
+        outcome
+    }
 }
 
 /// The state that a one-hot row shows.
@@ -34,21 +56,23 @@ fn sums_over_episodes_have_the_discounted_totals_as_their_means() {
         let cmdp = &known.cmdp;
         let policy = instances::random_policy(cmdp, &mut rng);
         let exact = cmdp.evaluate(&policy);
-        let mut lane = lane(cmdp, 4);
-        // The return, the costs and the length, each with its squares; and the states.
+        let mut play = Play::new(cmdp, 4);
+        // The return, the length and the costs, each with its squares; and the states.
         let mut sums = vec![(0.0, 0.0); 2 + cmdp.costs.len()];
+        let mut running = vec![0.0; sums.len()];
         let mut seen = vec![0.0; cmdp.states];
         let (mut episodes, mut steps) = (0, 0.0);
         while episodes < EPISODES {
-            let s = state(lane.obs());
+            let s = state(&play.obs);
             seen[s] += 1.0;
             steps += 1.0;
-            let action = choose(&policy, cmdp, s, &mut rng) as f32;
-            if lane.step(&[action]).ended() {
+            let outcome = play.step(choose(&policy, cmdp, s, &mut rng));
+            let given = [outcome.reward, 1.0].into_iter().chain(play.costs.iter().copied());
+            running.iter_mut().zip(given).for_each(|(sum, x)| *sum += f64::from(x));
+            if outcome.truncated {
                 episodes += 1;
-                let e = lane.finished();
-                let figures = [e.ret, e.len as f64].into_iter().chain(e.costs.iter().copied());
-                sums.iter_mut().zip(figures).for_each(|(sum, x)| *sum = (sum.0 + x, sum.1 + x * x));
+                sums.iter_mut().zip(&running).for_each(|(sum, x)| *sum = (sum.0 + x, sum.1 + x * x));
+                running.fill(0.0);
             }
         }
         let expected = [exact.reward.total, 1.0 / (1.0 - cmdp.gamma)].into_iter().chain(exact.cost_totals());
@@ -76,13 +100,13 @@ fn a_world_is_described_by_its_cmdp() {
 
 #[test]
 fn no_step_terminates_and_the_clock_truncates() {
-    let mut lane = lane(&instances::dial().cmdp, 1);
+    let mut play = Play::new(&instances::dial().cmdp, 1);
     let ends = (0..2000).filter(|_| {
-        let step = lane.step(&[1.0]);
-        assert!(!step.terminated);
-        step.truncated
+        let outcome = play.step(1);
+        assert!(!outcome.terminated);
+        outcome.truncated
     });
-    // One in ten, with a deviation of 13.
+    // One in ten, with a standard deviation of 13.
     assert!((140..=260).contains(&ends.count()));
 }
 
@@ -93,7 +117,7 @@ fn a_restored_world_goes_on_with_the_same_bits() {
     let (mut obs, mut costs) = (vec![0.0; 16], vec![0.0; 2]);
     first.reset(7, &mut obs);
     (0..5).for_each(|_| _ = first.step(&[1.0], &mut obs, &mut costs));
-    second.restore(&first.snapshot()).unwrap();
+    second.restore(&first.snapshot().unwrap()).unwrap();
     let mut play = |env: &mut TabularEnv| -> Vec<(Vec<f32>, bool)> {
         (0..200)
             .map(|i| (env.step(&[(i % 4) as f32], &mut obs, &mut costs), obs.clone()))
@@ -107,6 +131,6 @@ fn a_restored_world_goes_on_with_the_same_bits() {
 fn a_snapshot_of_another_cmdp_is_refused() {
     let a = TabularEnv::new(Arc::new(instances::dial().cmdp));
     let mut b = TabularEnv::new(Arc::new(instances::grid().cmdp));
-    let error = b.restore(&a.snapshot()).unwrap_err().to_string();
+    let error = b.restore(&a.snapshot().unwrap()).unwrap_err().to_string();
     assert!(error.contains("TabularE") && error.contains("TabularA"), "{error}");
 }

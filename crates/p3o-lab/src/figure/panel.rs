@@ -384,7 +384,7 @@ mod tests {
         // A limit is inside, with a fifth above it: 30 and 6 % of 30.
         assert_eq!(panel(&[2.0, 10.0], Limit::At(25.0)).range(), [0.0, 30.0 + 1.8]);
         assert_eq!(panel(&[], Limit::None).range(), [0.0, 1.0]);
-        // A cost's deviation may reach below zero, its axis does not: 0 to 30, and 6 % of -10 to 30 above.
+        // A cost's standard deviation may reach below zero, its axis does not: 0 to 30, and 6 % of -10 to 30 above.
         let mut wide = panel(&[2.0], Limit::At(25.0));
         wide.lines[0].band = vec![[-10.0, 14.0]];
         assert_eq!(wide.range(), [0.0, 30.0 + 2.4]);

@@ -1,9 +1,8 @@
 //! The experiments and scales as they stand in `experiments/*.toml`.
 
-use p3o::config::{known, task_options};
-use p3o::run::make_for;
-use p3o::{Config, ConfigError, Error};
-use serde::Deserialize;
+use p3o::config::known;
+use p3o::{Config, ConfigError, Error, Method, Request};
+use serde::{Deserialize, Deserializer, de};
 use std::collections::BTreeMap;
 
 /// Every experiment by name, in the order of the paper.
@@ -64,12 +63,13 @@ pub struct Group {
 pub struct Curve {
     /// As the paper calls it.
     pub name: String,
-    /// As the command line calls it.
-    pub algo: String,
+    /// By the name that the command line has for it.
+    #[serde(deserialize_with = "method")]
+    pub algo: Method,
     /// The number that it has for the setting of a study.
     #[serde(default)]
     pub at: Option<f64>,
-    /// Its own settings.
+    /// Its own settings; its algorithm must have all of them.
     #[serde(default)]
     pub set: Vec<String>,
     /// Its own limits, NAME=NUMBER or NAME=none.
@@ -144,7 +144,7 @@ pub struct Scale {
     pub seeds: u16,
     /// Whether its runs are long enough to decide anything.
     pub decides: bool,
-    /// Settings of all tasks.
+    /// Settings of all tasks and algorithms; an algorithm that does not have one of them goes without it.
     #[serde(default)]
     pub set: Vec<String>,
     /// What differs from task to task.
@@ -156,22 +156,29 @@ pub struct Scale {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TaskScale {
-    /// Environment steps, if not the preset's.
-    #[serde(default)]
-    pub steps: Option<f64>,
+    /// Environment steps, if not the preset's; may be written as 2e6.
+    #[serde(default, deserialize_with = "steps")]
+    pub steps: Option<u64>,
     /// Runs of every curve, if not the scale's.
     #[serde(default)]
     pub seeds: Option<u16>,
-    /// Settings.
+    /// Settings over those of all tasks.
     #[serde(default)]
     pub set: Vec<String>,
-    /// Settings that an algorithm needs beyond these.
-    #[serde(default)]
-    pub algos: BTreeMap<String, Vec<String>>,
 }
 
 fn yes() -> bool {
     true
+}
+
+fn method<'de, D: Deserializer<'de>>(from: D) -> Result<Method, D::Error> {
+    Method::named(&String::deserialize(from)?).map_err(de::Error::custom)
+}
+
+fn steps<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    let number = f64::deserialize(from)?;
+    let whole = number >= 1.0 && number.fract() == 0.0;
+    whole.then_some(Some(number as u64)).ok_or_else(|| de::Error::custom(format!("{number} is not a number of steps")))
 }
 
 impl Experiment {
@@ -209,30 +216,44 @@ impl Scale {
         self.tasks.get(task).and_then(|t| t.seeds).unwrap_or(self.seeds)
     }
 
-    /// All settings of a curve, later ones over earlier ones.
-    pub fn settings(&self, task: &str, curve: &Curve) -> Vec<String> {
-        let task = self.tasks.get(task);
-        let steps = task.and_then(|t| t.steps).map(|steps| format!("steps={steps}"));
-        let shared = task.map(|t| t.set.as_slice()).unwrap_or_default();
-        let own = task.and_then(|t| t.algos.get(&curve.algo)).map(Vec::as_slice).unwrap_or_default();
-        let all = [self.set.as_slice(), shared, own, &curve.set].concat();
-        steps.into_iter().chain(all).collect()
+    /// What a curve asks for: what the scale and the task share between all algorithms, and the curve's own settings over it.
+    pub fn request(&self, task: &str, curve: &Curve) -> Request {
+        let of_task = self.tasks.get(task);
+        let steps = of_task.and_then(|t| t.steps).map(|steps| format!("run.steps={steps}"));
+        let shared = of_task.map(|t| t.set.as_slice()).unwrap_or_default();
+        let settings = [&self.set, shared, &curve.set].concat();
+        Request {
+            preset: self.preset.clone(),
+            set: steps.into_iter().chain(settings).collect(),
+            limits: curve.limit.clone(),
+            shared: true,
+            ..Request::new(task, curve.algo)
+        }
     }
 
     /// A curve's configuration with seed 0.
     pub fn config(&self, task: &str, curve: &Curve) -> Result<Config, Error> {
-        let settings = self.settings(task, curve);
-        let options = task_options(task, &settings)?;
-        let env = make_for(&curve.algo, task, &options)?;
-        let mut config = Config::preset(&self.preset, &curve.algo, env.spec())?;
-        config.env = options;
-        for setting in &settings {
-            config.set(setting)?;
-        }
-        for limit in &curve.limit {
-            config.set_limit(limit)?;
-        }
-        config.check(env.spec())?;
+        let config = self.request(task, curve).resolve()?.config;
+        // The request passes over what its algorithm does not have, but a curve's own settings must apply.
+        curve.set.iter().try_for_each(|setting| config.clone().set(setting))?;
         Ok(config)
     }
+
+    /// The same request with nothing to pass over: without settings that the algorithm does not have and without those that
+    /// later ones replace.
+    pub fn exact_request(&self, task: &str, curve: &Curve) -> Result<Request, Error> {
+        let (request, config) = (self.request(task, curve), self.config(task, curve)?);
+        let applies = |setting: &&String| config.clone().set(setting).is_ok();
+        let mut set: Vec<String> = Vec::new();
+        for setting in request.set.iter().filter(applies) {
+            set.retain(|earlier| key(earlier) != key(setting));
+            set.push(setting.clone());
+        }
+        Ok(Request { set, shared: false, ..request })
+    }
+}
+
+/// What an assignment changes.
+fn key(assignment: &str) -> &str {
+    assignment.split('=').next().unwrap_or_default().trim()
 }

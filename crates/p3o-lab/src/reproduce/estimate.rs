@@ -1,9 +1,9 @@
 //! How long a sweep will take, from runs that have been made and short measurements of the others.
 
-use crate::sweep::Job;
+use crate::sweep::{Job, one_thread};
 use p3o::record::ProgressCsv;
 use p3o::run::{checkpoint_path, named_task};
-use p3o::{Config, Error, Learner, checkpoint};
+use p3o::{Config, Error, Learner, Method, checkpoint};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,10 +23,10 @@ pub struct Estimate {
 }
 
 /// Runs that take equally long per step, as far as an estimate goes.
-type Sort = (String, String);
+type Sort = (String, Method);
 
 fn sort(job: &Job) -> Sort {
-    (job.config.task.clone(), job.config.algo.name.clone())
+    (job.config.task.clone(), job.config.method())
 }
 
 /// Estimates the time that is left on so many workers.
@@ -92,12 +92,10 @@ fn probe_all(configs: &[(Sort, &Config)], workers: usize) -> Vec<(Sort, f64)> {
 
 /// Seconds per step: the second of two updates on a tenth of the batch, whose passes are as many as the whole one's.
 fn probe(config: &Config) -> Result<f64, Error> {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
-    let pool = pool.map_err(|e| Error::Folder(format!("cannot start a thread: {e}")))?;
-    pool.install(|| {
+    one_thread()?.install(|| {
         let mut config = config.clone();
-        let chunk = if config.net.recurrent { config.net.chunk } else { 1 };
-        config.rollout.batch = (config.rollout.batch / 10).next_multiple_of(config.rollout.envs * chunk);
+        let sequence = if config.net.is_recurrent() { config.net.bptt } else { 1 };
+        config.rollout.batch = (config.rollout.batch / 10).next_multiple_of(config.rollout.envs * sequence);
         let batch = config.rollout.batch as f64;
         let make = named_task(&config)?;
         let mut learner = Learner::new(config, &*make)?;

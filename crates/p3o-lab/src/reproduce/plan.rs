@@ -2,6 +2,7 @@
 
 use super::data::{Experiment, Group, Scale};
 use crate::sweep::Job;
+use p3o::config::Run;
 use p3o::record::fnv1a;
 use p3o::{Config, Error};
 use std::collections::HashMap;
@@ -45,7 +46,8 @@ impl Plan {
                     for (c, config) in configs.iter().enumerate() {
                         let name = folder_name(config, &plan.scale.name, seed);
                         let run = *known.entry(name.clone()).or_insert_with(|| {
-                            let config = Config { seed: u64::from(seed), ..config.clone() };
+                            let mut config = config.clone();
+                            config.run.seed = u64::from(seed);
                             plan.jobs.push(Job { config, folder: folder.join("runs").join(name) });
                             plan.names.push(format!("{} {} seed {seed}", group.task, group.curves[c].name));
                             plan.jobs.len() - 1
@@ -59,10 +61,20 @@ impl Plan {
     }
 }
 
-/// What a run is, as a folder's name: any change of its settings gives another one, and its seeds stand side by side.
+/// What a run is, as a folder's name: any change of what distinguishes it gives another one, and its seeds stand side by
+/// side. Settings at their base values do not count, so that a new setting leaves the names of earlier runs alone.
 fn folder_name(config: &Config, scale: &str, seed: u16) -> String {
-    let text = Config { seed: 0, ..config.clone() }.to_toml();
-    let hash = fnv1a([text.as_bytes()]);
+    let mut lines = vec![config.task.clone(), config.method().to_string(), format!("steps={}", config.run.steps)];
+    for (table, numbers) in [("env", &config.env), ("limits", &config.limits)] {
+        lines.extend(numbers.iter().map(|(name, x)| format!("{table}.{name}={x}")));
+    }
+    // The seed stands beside the hash, and the steps are among the lines already.
+    let run = Run { checkpoint_every: config.run.checkpoint_every, ..Run::default() };
+    let mut settings = Config { run, ..config.clone() }.differences();
+    // The order in which the program has its settings does not count either.
+    settings.sort();
+    lines.extend(settings);
+    let hash = fnv1a([lines.join("\n").as_bytes()]);
     let short = (hash ^ (hash >> 32)) as u32;
-    format!("{}-{}-{scale}-{short:08x}-seed{seed}", config.task, config.algo.name)
+    format!("{}-{}-{scale}-{short:08x}-seed{seed}", config.task, config.method())
 }

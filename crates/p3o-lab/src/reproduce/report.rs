@@ -6,8 +6,8 @@ use super::results::{Results, Spot, short};
 use super::verdict::{Judgement, Verdict, judge, range};
 use crate::figure::{Limit, Picture, Row, Study, curves, studies};
 use crate::statistics::{Interval, iqm_ci95, mean_ci95, probability_of_improvement};
-use p3o::Error;
 use p3o::record::{Table, write_atomic};
+use p3o::{Error, Request};
 use std::path::Path;
 
 /// Pixels to a point.
@@ -121,7 +121,7 @@ fn learning(results: &Results, (e, g): (usize, usize)) -> Option<Block> {
     let limit = |name: String| (name.clone(), results.common_limit(e, g, &name));
     let costs: Vec<(String, Option<f64>)> = results.costs(e, g).into_iter().map(limit).collect();
     let is_wanted = experiment.figures && !groups.is_empty();
-    let about = format!("{task}: return and costs over the steps, mean and deviation over the seeds");
+    let about = format!("{task}: return and costs over the steps, mean and standard deviation over the seeds");
     let draw = || {
         let mut rows = vec![Row { title: task.clone(), groups, costs }];
         if let Some(name) = towering {
@@ -244,20 +244,8 @@ fn settings(results: &Results) -> Vec<Block> {
     let mut lines: Vec<String> = Vec::new();
     for group in plan.experiments.iter().flat_map(|e| &e.group) {
         for curve in &group.curves {
-            let mut line = format!("p3o train {} --algo {} --preset {}", group.task, curve.algo, plan.scale.preset);
-            let settings = plan.scale.settings(&group.task, curve);
-            let key = |s: &str| s.split('=').next().unwrap_or_default().to_string();
-            for (i, setting) in settings.iter().enumerate() {
-                let is_last = settings[i + 1..].iter().all(|later| key(later) != key(setting));
-                if is_last {
-                    line += &if setting.contains('[') {
-                        format!(" --set '{setting}'")
-                    } else {
-                        format!(" --set {setting}")
-                    };
-                }
-            }
-            curve.limit.iter().for_each(|limit| line += &format!(" --limit {limit}"));
+            let request = plan.scale.exact_request(&group.task, curve).expect("the plan has resolved it once");
+            let line = command_line(&request);
             if !lines.contains(&line) {
                 lines.push(line);
             }
@@ -267,11 +255,23 @@ fn settings(results: &Results) -> Vec<Block> {
         Block::Heading(2, "Settings".into()),
         Block::Text(
             "Every run is one of these with --seed 0, 1, ...; all else is the preset's, and each run's folder has it in \
-             full in config.toml. Algorithms share what their task has, except where they cannot."
+             full in config.toml. Algorithms share what the scale and their task set, as far as they have these settings."
                 .into(),
         ),
         Block::Code(lines.join("\n")),
     ]
+}
+
+/// The command that trains what is asked for.
+fn command_line(request: &Request) -> String {
+    let mut line = format!("p3o train {} --algo {} --preset {}", request.task, request.method, request.preset);
+    for setting in &request.set {
+        // A shell would take brackets for a pattern.
+        let quote = if setting.contains('[') { "'" } else { "" };
+        line += &format!(" --set {quote}{setting}{quote}");
+    }
+    request.limits.iter().for_each(|limit| line += &format!(" --limit {limit}"));
+    line
 }
 
 fn circumstances(results: &Results, command: &str) -> Vec<Block> {
