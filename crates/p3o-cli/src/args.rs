@@ -31,6 +31,8 @@ pub enum Command {
     Reproduce(ReproduceArgs),
     /// Show the tasks with their costs and options, the algorithms, the presets, and the runs in ./runs.
     List,
+    /// Show every setting of a run with its value, its meaning, what it takes, and where the value comes from.
+    Settings(SettingsArgs),
     /// Measure the speed of this machine: environments, rollouts, training, and the share of its peak.
     Bench(BenchArgs),
     /// Step worlds for other programs: JSON lines with task, state and actions in, what followed out.
@@ -60,7 +62,7 @@ pub struct TrainArgs {
     /// Environment steps, for example 2e6.
     #[arg(long)]
     pub steps: Option<String>,
-    /// Change any setting, for example algo.kappa=10. May be given several times.
+    /// Change any setting, for example p3o.kappa=10; `p3o settings` shows all. May be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Start from a complete config.toml instead of a preset.
@@ -94,7 +96,7 @@ pub struct CompareArgs {
     /// Limit of a cost over an episode, NAME=NUMBER; NAME=none only measures it. May be given several times.
     #[arg(long, value_name = "NAME=LIMIT")]
     pub limit: Vec<String>,
-    /// Change any setting of all runs, for example rollout.gamma=0.98. May be given several times.
+    /// Change a setting of all runs that have it, for example rollout.gamma=0.98. May be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// The folder of all runs; started again with the same arguments, what is there goes on [default: runs/compare-TASK].
@@ -137,6 +139,25 @@ pub struct ReproduceArgs {
     /// Train nothing; report what is finished.
     #[arg(long)]
     pub report_only: bool,
+}
+
+/// Arguments of `settings`.
+#[derive(Args)]
+pub struct SettingsArgs {
+    /// The world, for example PointGoal [default: the settings that all tasks start from].
+    pub task: Option<String>,
+    /// The algorithm [default: p3o].
+    #[arg(long)]
+    pub algo: Option<String>,
+    /// The settings to start from [default: quick].
+    #[arg(long)]
+    pub preset: Option<String>,
+    /// Change any setting, for example p3o.kappa=10. May be given several times.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Print the reference of all settings of all algorithms as Markdown.
+    #[arg(long, conflicts_with_all = ["task", "algo", "preset", "set"])]
+    pub markdown: bool,
 }
 
 /// Arguments of `resume`.

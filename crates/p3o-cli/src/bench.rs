@@ -6,12 +6,12 @@ use crate::{Failure, pool};
 use p3o::actor::Actor;
 use p3o::normalize::Normalizer;
 use p3o::policy::Policy;
-use p3o::rollout::Collector;
-use p3o::{Config, ConfigError, Learner};
-use p3o_env::{Env, Lane, PointGoal};
+use p3o::rollout::{Collector, env_stream};
+use p3o::{Algorithm, Config, ConfigError, Learner, Method};
+use p3o_env::{Env, PointGoal, VecEnv, VectorEnv, VectorStep};
 use p3o_nn::{Isa, peak_gflops};
 use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::SeedableRng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
 use rayon::prelude::*;
 use serde::Serialize;
 use std::time::Instant;
@@ -63,7 +63,7 @@ pub fn bench(args: &BenchArgs) -> Result<(), Failure> {
     }
     for figures in &mut all {
         let pool = pool(Some(figures.threads))?;
-        let wide = learner(&["net.hidden=[256,256]", "rollout.envs=30", "rollout.batch=30000", "algo.passes=10"]);
+        let wide = learner(&["net.hidden=[256,256]", "rollout.envs=30", "rollout.batch=30000", "policy.passes=10"]);
         let before = peak(&pool, args.seconds / 8.0);
         (_, figures.update256_gflops) = pool.install(|| train(wide, args.seconds));
         let measured = figures.peak_gflops.max(before).max(peak(&pool, args.seconds / 8.0));
@@ -85,7 +85,7 @@ fn steps(figures: &mut Figures, pool: &rayon::ThreadPool, seconds: f64) {
     figures.env_steps_per_s = pool.install(|| environments(figures.threads, seconds));
     figures.rollout_steps_per_s = pool.install(|| rollouts(seconds));
     let before = peak(pool, seconds / 8.0);
-    let trained = pool.install(|| train(learner(&["algo.passes=40"]), seconds));
+    let trained = pool.install(|| train(learner(&["policy.passes=40"]), seconds));
     (figures.train_steps_per_s, figures.update_gflops) = trained;
     figures.peak_gflops = before.max(peak(pool, seconds / 8.0));
     figures.peak_rss_mb = peak_rss_mb();
@@ -119,21 +119,28 @@ fn point_goal() -> Box<dyn Env> {
 
 /// Every thread steps its own environments.
 fn environments(threads: usize, seconds: f64) -> f64 {
+    const WORLDS: usize = 8;
     let start = Instant::now();
     let done: u64 = (0..threads as u64)
         .into_par_iter()
         .map(|thread| {
-            let mut lanes: Vec<Lane> = (0..8).map(|i| Lane::new(point_goal(), thread, i)).collect();
+            let mut worlds = VecEnv::new(&point_goal, WORLDS);
+            let mut out = VectorStep::new(worlds.spec(), WORLDS);
+            let mut streams: Vec<ChaCha8Rng> = (0..WORLDS).map(|i| env_stream(thread, i)).collect();
+            let mut next_seed = |i: usize| streams[i].next_u64();
+            let failed = "these worlds do not fail";
+            let seeds: Vec<u64> = (0..WORLDS).map(&mut next_seed).collect();
+            worlds.reset(&seeds, &mut out.obs).expect(failed);
             let mut steps = 0;
+            let mut all = worlds.split(WORLDS).expect("these worlds can be split").remove(0);
             while start.elapsed().as_secs_f64() < seconds {
                 for t in 0..1000u32 {
-                    for lane in &mut lanes {
-                        // Spread over [-1, 1) without the cost of a generator.
-                        let noise = |k: u32| (t.wrapping_mul(k) >> 8) as f32 / (1 << 23) as f32 - 1.0;
-                        lane.step(&[noise(2_654_435_761), noise(2_246_822_519)]);
-                    }
+                    // Spread over [-1, 1) without the cost of a generator.
+                    let noise = |k: u32| (t.wrapping_mul(k) >> 8) as f32 / (1 << 23) as f32 - 1.0;
+                    let actions = [[noise(2_654_435_761), noise(2_246_822_519)]; WORLDS];
+                    all.step(actions.as_flattened(), &mut next_seed, &mut out).expect(failed);
                 }
-                steps += 1000 * lanes.len() as u64;
+                steps += 1000 * WORLDS as u64;
             }
             steps
         })
@@ -145,29 +152,31 @@ fn rollouts(seconds: f64) -> f64 {
     let config = config(&[]);
     let mut rng = ChaCha8Rng::seed_from_u64(0);
     let spec = PointGoal::default().spec().clone();
-    let policy = Policy::new(&config.net, spec.obs_dim, spec.action, 1e-3, &mut rng);
+    let policy = Policy::new(&config.net, spec.obs_dim, spec.action, &mut rng);
     let normalizer = Normalizer::new(spec.obs_dim, config.rollout.normalize_obs);
-    let actor = Actor { policy, normalizer, agents: 0..1 };
+    let actors = [Actor { policy: &policy, normalizer: &normalizer, agents: 0..1 }];
     let (envs, batch) = (config.rollout.envs, config.rollout.batch);
-    let mut collector = Collector::new(&point_goal, envs, batch / envs, 0, config.rollout.gamma);
-    collector.collect(&[&actor]);
+    let worlds = Box::new(VecEnv::new(&point_goal, envs));
+    let failed = "these worlds do not fail";
+    let mut collector = Collector::new(worlds, batch / envs, 0, true).expect(failed);
+    collector.collect(&actors).expect(failed);
     let (start, mut steps) = (Instant::now(), 0);
     while start.elapsed().as_secs_f64() < seconds {
-        collector.collect(&[&actor]);
+        collector.collect(&actors).expect(failed);
         steps += batch;
     }
     steps as f64 / start.elapsed().as_secs_f64()
 }
 
 fn config(settings: &[&str]) -> Config {
-    let without_stop = [&["algo.target_kl=1e9"], settings].concat();
-    let mut config = config_of("p3o", &without_stop).expect("the preset exists");
-    config.critic.passes = config.algo.passes;
+    let without_stop = [&["policy.target_kl=1e9"], settings].concat();
+    let mut config = config_of(Algorithm::P3o.into(), &without_stop).expect("the preset exists");
+    config.critic.passes = config.policy.passes;
     config
 }
 
-fn config_of(algo: &str, settings: &[&str]) -> Result<Config, ConfigError> {
-    let mut config = Config::preset("quick", algo, PointGoal::default().spec())?;
+fn config_of(method: Method, settings: &[&str]) -> Result<Config, ConfigError> {
+    let mut config = Config::preset("quick", method, PointGoal::default().spec())?;
     let fixed = ["net.hidden=[64,64]", "rollout.envs=20", "rollout.batch=20000"];
     fixed.iter().chain(settings).try_for_each(|assignment| config.set(assignment))?;
     Ok(config)
@@ -183,14 +192,14 @@ fn train(mut learner: Learner, seconds: f64) -> (f64, f64) {
     let broken = "training the preset stays finite";
     learner.update().expect(broken);
     let (start, mut rounds, mut gflops) = (Instant::now(), 0.0, 0.0f64);
-    let batch = learner.config.rollout.batch as f64;
+    let batch = learner.config().rollout.batch as f64;
     while start.elapsed().as_secs_f64() < seconds || rounds < 3.0 {
         let report = learner.update().expect(broken);
         rounds += 1.0;
         let (forward, backward) = learner.policy().net.flops_per_row();
-        let critics = (1 + learner.constraints().len()) as f64;
+        let critics = learner.signals().all().len() as f64;
         let passes =
-            (report.passes.steps + report.passes.redone) as f64 + critics * learner.config.critic.passes as f64;
+            (report.passes.steps + report.passes.redone) as f64 + critics * learner.config().critic.passes as f64;
         // Actor and critics differ by one output; the actor's count stands for all. Critics also value the batch.
         let flops = batch * (passes * (forward + backward) + critics * forward);
         gflops = gflops.max(flops / (report.update_ms / 1e3) / 1e9);
@@ -213,11 +222,11 @@ struct Comparison {
 fn compare(algo: &str, counts: &[usize], args: &BenchArgs) -> Result<(), Failure> {
     let mut all = Vec::new();
     for &threads in counts {
-        let no_stop = ["algo.target_kl=1e9", "critic.passes=0"];
+        let no_stop = ["policy.target_kl=1e9", "critic.passes=0"];
         let configs = [
-            config_of("p3o", &[&no_stop[..], &["algo.passes=1"]].concat())?,
-            config_of("p3o", &[&no_stop[..], &["algo.passes=41"]].concat())?,
-            config_of(algo, &["critic.passes=0"])?,
+            config_of(Algorithm::P3o.into(), &[&no_stop[..], &["policy.passes=1"]].concat())?,
+            config_of(Algorithm::P3o.into(), &[&no_stop[..], &["policy.passes=41"]].concat())?,
+            config_of(Method::named(algo)?, &["critic.passes=0"])?,
         ];
         let [one, more, own] = pool(Some(threads))?.install(|| fastest_updates(configs, args.seconds));
         let passes40_ms = more - one;

@@ -1,12 +1,12 @@
 //! `p3o compare`: several algorithms on one task, side by side.
 
-use crate::args::{CompareArgs, TrainArgs};
+use crate::args::CompareArgs;
 use crate::screen::{Bars, Grid, duration, figure, say, thousands};
-use crate::train::{resolve, shown};
+use crate::train::{parse_steps, shown};
 use crate::{Failure, plot, stop_on_ctrl_c};
-use p3o::Error;
 use p3o::record::{ProgressCsv, Summary as Sample, Table, write_atomic};
 use p3o::run::Summary;
+use p3o::{Config, Error, Method, Request};
 use p3o_lab::figure::{Row, curves};
 use p3o_lab::sweep::{Ended, Job, sweep};
 use std::fmt::Write;
@@ -46,30 +46,41 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
 /// All algorithms with the first seed, then with the next: a table can be had early.
 fn jobs(args: &CompareArgs, folder: &Path) -> Result<Vec<Job>, Failure> {
     let mut jobs = Vec::new();
+    let steps = args.steps.as_deref().map(parse_steps).transpose()?;
     for seed in 0..u64::from(args.seeds) {
         for algo in &args.algos {
-            let config = resolve(&TrainArgs {
-                task: Some(args.task.clone()),
-                algo: Some(algo.clone()),
-                preset: args.preset.clone(),
-                limit: args.limit.clone(),
-                seed: Some(seed),
-                steps: args.steps.clone(),
+            let request = Request {
+                preset: args.preset.clone().unwrap_or_else(|| "quick".into()),
                 set: args.set.clone(),
-                config: None,
-                out: None,
-                threads: None,
-            })?;
+                limits: args.limit.clone(),
+                seed: Some(seed),
+                steps,
+                shared: true,
+                ..Request::new(&args.task, Method::named(algo)?)
+            };
+            let config = request.resolve()?.config;
             jobs.push(Job { config, folder: folder.join(format!("{algo}-seed{seed}")) });
         }
     }
+    somebody_has(&args.set, &jobs)?;
     Ok(jobs)
+}
+
+/// A setting that none of the algorithms has is a mistake.
+fn somebody_has(set: &[String], jobs: &[Job]) -> Result<(), Failure> {
+    for assignment in set {
+        let errors: Vec<_> = jobs.iter().map(|job| Config::set(&mut job.config.clone(), assignment)).collect();
+        if errors.iter().all(Result::is_err) {
+            errors.into_iter().collect::<Result<(), _>>()?;
+        }
+    }
+    Ok(())
 }
 
 /// The progress of every algorithm's runs.
 fn group(args: &CompareArgs, jobs: &[Job]) -> Result<Vec<(String, Vec<Table>)>, Error> {
     let of = |algo: &String| {
-        let own = jobs.iter().filter(|job| job.config.algo.name == *algo);
+        let own = jobs.iter().filter(|job| job.config.method().to_string() == *algo);
         let tables: Result<Vec<Table>, _> =
             own.map(|job| ProgressCsv::read(&job.folder.join("progress.csv"))).collect();
         Ok((algo.clone(), tables?))
@@ -96,7 +107,7 @@ fn csv(summaries: &[Summary]) -> String {
     text
 }
 
-/// Mean and deviation over the seeds.
+/// Mean and standard deviation over the seeds.
 fn spread(values: impl Iterator<Item = Option<f64>>) -> String {
     let values: Vec<f64> = values.map(|v| v.unwrap_or(f64::NAN)).collect();
     let sample = Sample::of(&values);

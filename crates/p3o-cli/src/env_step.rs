@@ -2,7 +2,7 @@
 //!
 //! In: `{"task": "AntCircle", "options": {"obs": 29}, "state": {"qpos": [..], "qvel": [..]}, "actions": [[..], ..]}`.
 //! Options that are not given have their defaults; without a state the episode of seed 0 begins. States are the named
-//! lists of `p3o_env::OpenEnv`; an action is a list too, of one index for a task with choices.
+//! lists of `p3o_env::OpenEnv`; an action is a list too, of one index for a task with discrete actions.
 //!
 //! Out: `{"start": {"state", "derived"}, "steps": [{"state", "derived", "obs", "reward", "costs", "terminated",
 //! "truncated"}, ..]}`. States and derived quantities are f64; actions, observation, reward and costs pass through f32,

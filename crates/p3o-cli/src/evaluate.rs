@@ -3,16 +3,17 @@
 use crate::args::EvaluateArgs;
 use crate::screen::{Grid, figure, say, thousands};
 use crate::{Failure, pool};
+use p3o::Agent;
 use p3o::evaluate::{Evaluation, Figure, Settings};
-use p3o::run::{load_learner, named_task};
+use p3o::run::named_task;
 
 /// `p3o evaluate`
 pub fn evaluate(args: &EvaluateArgs) -> Result<(), Failure> {
     let settings = Settings { episodes: args.episodes as usize, seed: args.seed, deterministic: args.deterministic };
     let found = pool(args.threads.map(usize::from))?.install(|| -> Result<Evaluation, Failure> {
-        let learner = load_learner(&args.run, &named_task)?;
-        let make = named_task(&learner.config)?;
-        Ok(p3o::evaluate::evaluate(&learner, &*make, &settings))
+        let agent = Agent::load(&args.run)?;
+        let make = named_task(agent.config())?;
+        Ok(p3o::evaluate::evaluate(&agent, &*make, &settings))
     })?;
     if args.json {
         say!("{}", serde_json::to_string_pretty(&found).expect("plain data can be written to memory"));

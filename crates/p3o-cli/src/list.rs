@@ -3,7 +3,8 @@
 use crate::Failure;
 use crate::screen::{Grid, figure, say, thousands};
 use crate::train::shown;
-use p3o::config::{ALGORITHMS, PRESETS};
+use p3o::config::{Method, PRESETS, Preset};
+use p3o::{Agents, Algorithm};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -20,11 +21,20 @@ pub fn list() -> Result<(), Failure> {
             say!("  {:<12} --set env.{name}={default}  {} ({allowed})", "", option.summary);
         }
     }
-    for (title, entries) in [("Algorithms", ALGORITHMS), ("Presets", PRESETS)] {
-        say!("\n{title}");
-        for (name, summary) in entries {
-            say!("  {name:<12} {summary}");
-        }
+    say!("\nAlgorithms");
+    for algorithm in Algorithm::ALL {
+        say!("  {algorithm:<12} {}", algorithm.info().summary);
+    }
+    for (agents, what) in [
+        (Agents::Centralised, "several agents, one shared actor on an agent's own observation, critics on all of them"),
+        (Agents::Decentralised, "several agents, each with its own actor and critics on its own observation"),
+    ] {
+        let names = Method::all().into_iter().filter(|m| m.agents == agents).map(|m| m.to_string());
+        say!("  {}\n  {:<12} {what}", names.collect::<Vec<_>>().join(", "), "");
+    }
+    say!("\nPresets");
+    for (name, _) in PRESETS {
+        say!("  {name:<12} {}", Preset::named(name)?.about);
     }
     runs();
     Ok(())

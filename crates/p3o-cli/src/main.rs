@@ -10,12 +10,16 @@ mod plot;
 mod render;
 mod reproduce;
 mod screen;
+mod settings;
 mod train;
 mod verify;
 
 use args::{Cli, Command};
 use clap::Parser;
 use clap::error::ErrorKind;
+use p3o::ConfigError;
+use p3o::error::suggest;
+use p3o_env::TaskError;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,17 +37,38 @@ pub enum Failure {
 }
 
 impl From<p3o::Error> for Failure {
+    /// The library's line, with the flags that help.
     fn from(e: p3o::Error) -> Self {
+        use p3o::Error::{Config, Occupied, OtherSettings, StepsMade, Task};
         match e {
-            p3o::Error::Config(_) | p3o::Error::Task(_) => Failure::Usage(e.to_string()),
+            Config(e) => e.into(),
+            Task(e) => {
+                let hint = match &e {
+                    TaskError::UnknownTask { name, known } => suggest(name, known.iter().copied()),
+                    TaskError::UnknownOption { name, known, .. } => suggest(name, known.iter().copied()),
+                    TaskError::OutOfRange { .. } | TaskError::OneAgent { .. } => String::new(),
+                };
+                Failure::Usage(format!("{e}{hint}"))
+            }
+            Occupied { ref folder, resumable: true } => Failure::Failed(format!(
+                "{e}; name another folder with --out (to go on with it: p3o resume {})",
+                train::shown(folder)
+            )),
+            Occupied { .. } | OtherSettings { .. } => Failure::Failed(format!("{e}; name another folder with --out")),
+            StepsMade { .. } => Failure::Failed(format!("{e}: name more with --steps")),
             _ => Failure::Failed(e.to_string()),
         }
     }
 }
 
-impl From<p3o::ConfigError> for Failure {
-    fn from(e: p3o::ConfigError) -> Self {
-        Failure::Usage(e.to_string())
+impl From<ConfigError> for Failure {
+    fn from(e: ConfigError) -> Self {
+        Failure::Usage(match e {
+            ConfigError::NotALimit(text) => format!("--limit takes NAME=NUMBER or NAME=none, not `{text}`"),
+            ConfigError::OneLimit { .. } => format!("{e}: --limit NAME=none"),
+            ConfigError::Chosen(ref key) if key == "algo" || key == "preset" => format!("{e}: --{key} chooses it"),
+            _ => e.to_string(),
+        })
     }
 }
 
@@ -64,6 +89,7 @@ fn main() -> ExitCode {
         Command::Plot(args) => plot::plot(&args),
         Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::List => list::list(),
+        Command::Settings(args) => settings::settings(&args),
         Command::Bench(args) => bench::bench(&args),
         Command::EnvStep => env_step::env_step(),
         Command::Verify(args) => verify::verify(&args),

@@ -4,11 +4,12 @@ use crate::Failure;
 use crate::args::PlotArgs;
 use crate::screen::{say, thousands};
 use crate::train::shown;
-use p3o::config::ALGORITHMS;
+use p3o::config::{Config, Method, plain};
 use p3o::record::{ProgressCsv, Table, write_atomic};
+use p3o::run::load_config;
 use p3o_lab::figure::{Picture, Row, curves};
 use std::cmp::Ordering::Equal;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Pixels of a PNG to a point of the SVG.
@@ -19,9 +20,7 @@ const DEPTH: usize = 4;
 /// A run as it lies in its folder.
 struct Found {
     folder: PathBuf,
-    /// What config.toml says, such as `algo.kappa`. Only a few of them are needed, so that runs made before or after a
-    /// setting was added can be drawn together.
-    settings: BTreeMap<String, toml::Value>,
+    config: Config,
     table: Table,
 }
 
@@ -103,30 +102,25 @@ fn collect(folder: &Path, depth: usize, folders: &mut Vec<PathBuf>) {
 
 impl Found {
     fn read(folder: PathBuf) -> Result<Found, Failure> {
-        let wrong = |path: &Path, what: &str| Failure::Failed(format!("{}: {what}", path.display()));
-        let path = folder.join("config.toml");
-        let text = std::fs::read_to_string(&path).map_err(|e| wrong(&path, &e.to_string()))?;
-        let toml: toml::Table = text.parse().map_err(|e: toml::de::Error| wrong(&path, e.message()))?;
-        let mut settings = BTreeMap::new();
-        flatten("", toml, &mut settings);
-        let needed = ["task", "algo.name", "steps", "rollout.batch"];
-        if let Some(key) = needed.iter().find(|key| !settings.contains_key(**key)) {
-            return Err(wrong(&path, &format!("it does not say what {key} is, so this is not a run")));
-        }
+        let config = load_config(&folder)?;
         let path = folder.join("progress.csv");
         let table = ProgressCsv::read(&path).map_err(p3o::Error::from)?;
         match table.column("steps").and(table.column("return")) {
-            Some(_) => Ok(Found { folder, settings, table }),
-            None => Err(wrong(&path, "it has no columns steps and return")),
+            Some(_) => Ok(Found { folder, config, table }),
+            None => Err(Failure::Failed(format!("{}: it has no columns steps and return", path.display()))),
         }
     }
 
-    fn text(&self, key: &str) -> &str {
-        self.settings.get(key).and_then(|v| v.as_str()).unwrap_or("")
+    /// A setting's value, `section.name`.
+    fn setting(&self, key: &str) -> Option<toml::Value> {
+        let find = |(section, field, value): (&str, &p3o::config::Field, toml::Value)| {
+            (format!("{section}.{}", field.name) == key).then_some(value)
+        };
+        self.config.settings().into_iter().find_map(find)
     }
 
     fn number(&self, key: &str) -> Option<f64> {
-        self.settings.get(key).and_then(|v| v.as_float().or_else(|| v.as_integer().map(|i| i as f64)))
+        self.setting(key).and_then(|v| v.as_float().or_else(|| v.as_integer().map(|i| i as f64)))
     }
 
     fn steps(&self) -> u64 {
@@ -136,31 +130,19 @@ impl Found {
 
     /// Whole batches.
     fn planned(&self) -> u64 {
-        let [steps, batch] = ["steps", "rollout.batch"].map(|key| self.number(key).unwrap_or(1.0).max(1.0));
-        ((steps / batch).ceil() * batch) as u64
+        self.config.updates() * self.config.rollout.batch as u64
     }
 
     /// The task with its options.
     fn task(&self) -> String {
-        let options = self.settings.keys().filter_map(|key| Some((key.strip_prefix("env.")?, self.number(key)?)));
-        let options = options.map(|(name, value)| format!(" {name}={value}"));
-        std::iter::once(self.text("task").to_string()).chain(options).collect()
+        let options = self.config.env.iter().map(|(name, value)| format!(" {name}={value}"));
+        std::iter::once(self.config.task.clone()).chain(options).collect()
     }
 
     fn costs(&self) -> Vec<(String, Option<f64>)> {
         let names = self.table.columns.iter().filter_map(|c| c.strip_prefix("cost_"));
         let names = names.filter(|name| !name.starts_with("per_step_"));
-        names.map(|name| (name.to_string(), self.number(&format!("limits.{name}")))).collect()
-    }
-}
-
-/// Settings of sections as `section.key`.
-fn flatten(section: &str, table: toml::Table, settings: &mut BTreeMap<String, toml::Value>) {
-    for (key, value) in table {
-        match value {
-            toml::Value::Table(inner) => flatten(&format!("{section}{key}."), inner, settings),
-            value => drop(settings.insert(format!("{section}{key}"), value)),
-        }
+        names.map(|name| (name.to_string(), self.config.limits.get(name).copied())).collect()
     }
 }
 
@@ -175,37 +157,30 @@ fn rows(runs: &[Found]) -> Vec<Row> {
         }
     }
     let row = |runs: Vec<&Found>| {
-        let of = |algo: &str| runs.iter().filter(|r| r.text("algo.name") == algo).copied().collect();
-        let groups = algorithms(&runs).iter().flat_map(|algo| groups(algo, of(algo))).collect();
+        let methods: BTreeSet<Method> = runs.iter().map(|run| run.config.method()).collect();
+        let of = |method: Method| runs.iter().filter(|run| run.config.method() == method).copied().collect();
+        let groups = methods.into_iter().flat_map(|method| groups(method, of(method))).collect();
         Row { title: runs[0].task(), groups, costs: runs[0].costs() }
     };
     alike.into_iter().map(row).collect()
 }
 
-/// Those of the runs, in the order of `p3o list`.
-fn algorithms(runs: &[&Found]) -> Vec<String> {
-    let names: BTreeSet<&str> = runs.iter().map(|run| run.text("algo.name")).collect();
-    let mut names: Vec<String> = names.into_iter().map(String::from).collect();
-    names.sort_by_key(|name| ALGORITHMS.iter().position(|(known, _)| known == name).unwrap_or(ALGORITHMS.len()));
-    names
-}
-
-/// The runs of one algorithm, apart where settings are that all of them have.
-fn groups(algo: &str, mut runs: Vec<&Found>) -> Vec<(String, Vec<Table>)> {
-    let differs = |key: &&String| {
-        let values: Vec<_> = runs.iter().filter_map(|run| run.settings.get(*key)).collect();
-        values.len() == runs.len() && values.iter().any(|v| *v != values[0])
-    };
-    let matters = |key: &&String| !matches!(key.as_str(), "seed" | "steps" | "preset") && !key.starts_with("run.");
-    let keys: Vec<&String> = runs[0].settings.keys().filter(matters).filter(differs).collect();
+/// The runs of one algorithm, apart where their settings are.
+fn groups(method: Method, mut runs: Vec<&Found>) -> Vec<(String, Vec<Table>)> {
+    let all = runs[0].config.settings();
+    let keys = all.iter().map(|(section, field, _)| format!("{section}.{}", field.name));
+    let matters = |key: &String| !key.starts_with("run.");
+    let differs = |key: &String| runs.iter().any(|run| run.setting(key) != runs[0].setting(key));
+    let keys: Vec<String> = keys.filter(matters).filter(differs).collect();
     runs.sort_by(|a, b| {
         keys.iter().map(|k| a.number(k)).partial_cmp(keys.iter().map(|k| b.number(k))).unwrap_or(Equal)
     });
     let mut groups: Vec<(String, Vec<Table>)> = Vec::new();
     for run in runs {
-        let value = |key: &str| run.number(key).map_or_else(|| run.settings[key].to_string(), |v| v.to_string());
-        let choice = |key: &&String| format!(", {}={}", key.trim_start_matches("algo."), value(key));
-        let name = algo.to_string() + &keys.iter().map(choice).collect::<String>();
+        let value = |key: &str| run.setting(key).map_or_else(String::new, |value| plain(&value));
+        let own = format!("{}.", method.algorithm);
+        let choice = |key: &String| format!(", {}={}", key.trim_start_matches(&own), value(key));
+        let name = method.to_string() + &keys.iter().map(choice).collect::<String>();
         match groups.iter_mut().find(|(n, _)| *n == name) {
             Some((_, tables)) => tables.push(run.table.clone()),
             None => groups.push((name, vec![run.table.clone()])),

@@ -10,9 +10,10 @@ use crate::screen::{figure, say, thousands};
 use crate::train::shown;
 use crate::{Failure, pool};
 use frame::{Shot, Stage};
+use p3o::Agent;
 use p3o::evaluate::Settings;
 use p3o::record::write_atomic;
-use p3o::run::{load_learner, named_task};
+use p3o::run::named_task;
 use reel::{Moment, Reel, film};
 use std::path::{Path, PathBuf};
 
@@ -31,14 +32,14 @@ pub fn render(args: &RenderArgs) -> Result<(), Failure> {
     }
     let settings = Settings { episodes: args.episodes as usize, seed: args.seed, deterministic: args.deterministic };
     let (stage, reels) = pool(None)?.install(|| -> Result<(Stage, Vec<Reel>), Failure> {
-        let learner = load_learner(&args.run, &named_task)?;
-        let reels = film(&learner, &*named_task(&learner.config)?, &settings);
-        let title = learner.config.task.clone();
+        let agent = Agent::load(&args.run)?;
+        let reels = film(&agent, &*named_task(agent.config())?, &settings);
+        let title = agent.config().task.clone();
         if !has_picture(&reels) {
             return Err(Failure::Failed(format!("{title} has no picture: its world does not say how to draw it")));
         }
-        let names = learner.spec().costs.iter().map(|cost| cost.name.clone());
-        let costs = names.zip(learner.limits().iter().copied()).collect();
+        let names = agent.spec().costs.iter().map(|cost| cost.name.clone());
+        let costs = names.zip(agent.limits()).collect();
         Ok((Stage::new(title, costs, args.size, &reels), reels))
     })?;
     let pictures = match output {

@@ -1,7 +1,7 @@
 //! What a person sees: the progress bar, plain lines, and tables.
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use p3o::{Learner, Report, Run};
+use p3o::{Algorithm, Learner, Report, Run};
 use p3o_lab::sweep::{Ended, Job, Watch};
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
@@ -76,7 +76,8 @@ impl Progress {
     pub fn new(learner: &Learner) -> Self {
         let terminal = std::io::stderr().is_terminal();
         let bar = terminal.then(|| {
-            let total = learner.config.updates() * learner.config.rollout.batch as u64;
+            let config = learner.config();
+            let total = config.updates() * config.rollout.batch as u64;
             let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
             bar.set_style(bar_style("{wide_bar:.cyan/black} {percent:>3} %  {prefix}\n{msg}"));
             bar.set_position(learner.progress().steps);
@@ -89,8 +90,8 @@ impl Progress {
 
     /// After an update.
     pub fn show(&self, run: &Run, report: &Report) {
-        let (learner, updates) = (run.learner(), run.learner().config.updates());
-        let batch = learner.config.rollout.batch as f64;
+        let (learner, updates) = (run.learner(), run.learner().config().updates());
+        let batch = learner.config().rollout.batch as f64;
         let speed = batch / ((report.rollout_ms + report.update_ms) / 1e3);
         let left = duration((updates - report.update) as f64 * batch / speed);
         let figures = self.figures(learner, report);
@@ -123,14 +124,14 @@ impl Progress {
         for ((cost, mean), limit) in learner.spec().costs.iter().zip(&report.costs).zip(learner.limits()) {
             let text = if mean.is_nan() { "-".to_string() } else { format!("{mean:.1}") };
             parts.push(if limit.is_finite() {
-                format!("{} {}/{limit}", cost.name, paint(&text, *mean <= *limit, self.colours))
+                format!("{} {}/{limit}", cost.name, paint(&text, *mean <= limit, self.colours))
             } else {
                 format!("{} {text}", cost.name)
             });
         }
         parts.push(format!("kl {:.4}", report.passes.kl));
         let short = |x: f64| format!("{x:.3}").trim_end_matches('0').trim_end_matches('.').to_string();
-        if !learner.constraints().is_empty() && learner.config.algo.name == "p3o" {
+        if !learner.signals().constraints().is_empty() && learner.config().algorithm() == Algorithm::P3o {
             parts.push(format!("kappa {}", short(report.passes.kappa)));
         }
         parts.extend(report.passes.multipliers.iter().map(|&nu| format!("multiplier {}", short(nu))));
@@ -156,7 +157,7 @@ pub struct Bars {
 impl Bars {
     /// For the runs of a sweep.
     pub fn new(jobs: &[Job]) -> Self {
-        let names = jobs.iter().map(|job| format!("{} seed {}", job.config.algo.name, job.config.seed)).collect();
+        let names = jobs.iter().map(|job| format!("{} seed {}", job.config.method(), job.config.run.seed)).collect();
         Self::weighted(jobs, names, vec![1.0; jobs.len()])
     }
 

@@ -3,20 +3,22 @@
 use crate::args::{ResumeArgs, TrainArgs};
 use crate::screen::{Grid, Progress, duration, figure, say, thousands};
 use crate::{Failure, pool, stop_on_ctrl_c};
-use p3o::config::{count, task_options};
+use p3o::config::{Resolved, count};
 use p3o::record::{ProgressCsv, write_atomic};
-use p3o::run::{Summary, make_for, named_task};
-use p3o::{Config, ConfigError, Error, Finish, Run};
+use p3o::run::{Summary, named_task};
+use p3o::{Config, Error, Finish, Method, Request, Run};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 /// `p3o train`
 pub fn train(args: &TrainArgs) -> Result<(), Failure> {
-    let config = resolve(args)?;
+    let Resolved { config, origins } = resolve(args)?;
     let folder = args.out.clone().unwrap_or_else(|| free_folder(&config));
     let threads = args.threads.map(usize::from);
-    drive(threads, move || {
+    let about = differences(&config, &origins);
+    drive(threads, Some(about), move || {
         let make = named_task(&config)?;
         Run::start(config, &*make, &folder)
     })
@@ -26,73 +28,62 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
 pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
     let steps = args.steps.as_deref().map(parse_steps).transpose()?;
     let folder = args.run.clone();
-    drive(args.threads.map(usize::from), move || Run::resume(&folder, &named_task, steps))
+    drive(args.threads.map(usize::from), None, move || Run::resume(&folder, &named_task, steps))
 }
 
 /// From arguments to a valid configuration.
-pub fn resolve(args: &TrainArgs) -> Result<Config, Failure> {
-    let mut config = match (&args.config, &args.task) {
-        (Some(path), _) => {
-            let text = std::fs::read_to_string(path)
-                .map_err(|e| Failure::Failed(format!("cannot read {}: {e}", path.display())))?;
-            Config::from_toml(&text).map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))?
-        }
-        (None, task) => {
-            let task = task.as_deref().expect("clap requires a task without --config");
-            let options = task_options(task, &args.set)?;
-            let (algo, preset) = (args.algo.as_deref().unwrap_or("p3o"), args.preset.as_deref().unwrap_or("quick"));
-            let env = make_for(algo, task, &options).map_err(with_hint)?;
-            let mut config = Config::preset(preset, algo, env.spec())?;
-            config.env = options;
-            config
-        }
+fn resolve(args: &TrainArgs) -> Result<Resolved, Failure> {
+    let (seed, steps) = (args.seed, args.steps.as_deref().map(parse_steps).transpose()?);
+    let Some(path) = &args.config else {
+        let task = args.task.as_deref().expect("clap requires a task without --config");
+        let method = Method::named(args.algo.as_deref().unwrap_or("p3o"))?;
+        let preset = args.preset.clone().unwrap_or_else(|| "quick".into());
+        let (set, limits) = (args.set.clone(), args.limit.clone());
+        return Ok(Request { preset, set, limits, seed, steps, ..Request::new(task, method) }.resolve()?);
     };
-    for assignment in &args.set {
-        config.set(assignment)?;
-    }
-    if let Some(seed) = args.seed {
-        config.seed = seed;
-    }
-    if let Some(steps) = &args.steps {
-        config.steps = parse_steps(steps)?;
-    }
-    let env = make_for(&config.algo.name, &config.task, &config.env).map_err(with_hint)?;
-    for limit in &args.limit {
-        config.set_limit(limit)?;
-    }
-    config.check(env.spec())?;
-    Ok(config)
+    let text =
+        std::fs::read_to_string(path).map_err(|e| Failure::Failed(format!("cannot read {}: {e}", path.display())))?;
+    let config = Config::from_toml(&text).map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))?;
+    Ok(Resolved::change(config, &args.set, &args.limit, seed, steps)?)
 }
 
-fn parse_steps(text: &str) -> Result<u64, Failure> {
-    let steps = count(text).filter(|&n| n > 0).ok_or_else(|| {
-        ConfigError::new(format!("--steps takes a positive whole number such as 2000000 or 2e6, not `{text}`"))
-    })?;
-    Ok(steps as u64)
+pub fn parse_steps(text: &str) -> Result<u64, Failure> {
+    count(text).filter(|&n| n > 0).map(|n| n as u64).ok_or_else(|| {
+        Failure::Usage(format!("--steps takes a positive whole number such as 2000000 or 2e6, not `{text}`"))
+    })
 }
 
-/// An unknown task or option, with the nearest known one.
-fn with_hint(e: p3o_env::TaskError) -> Failure {
-    let hint = match &e {
-        p3o_env::TaskError::UnknownTask { name, known } => p3o::error::suggest(name, known.iter().copied()),
-        p3o_env::TaskError::UnknownOption { name, known, .. } => p3o::error::suggest(name, known.iter().copied()),
-        p3o_env::TaskError::OutOfRange { .. } | p3o_env::TaskError::OneAgent { .. } => String::new(),
+/// One line on what differs from the base values.
+fn differences(config: &Config, origins: &BTreeMap<String, String>) -> String {
+    let origin = |text: &String| {
+        let key = text.split('=').next().unwrap_or_default();
+        origins.get(key).map_or_else(|| text.clone(), |origin| format!("{text} ({origin})"))
     };
-    Failure::Usage(format!("{e}{hint}"))
+    let all: Vec<String> = config.differences().iter().map(origin).collect();
+    let all = if all.is_empty() { "nothing".to_string() } else { all.join(", ") };
+    format!("{} by {}; differs from the base settings in: {all}", config.task, config.method())
 }
 
 /// runs/TASK-ALGO-seedN, with a number behind it where that exists.
 fn free_folder(config: &Config) -> PathBuf {
-    let name = format!("runs/{}-{}-seed{}", config.task, config.algo.name, config.seed);
+    let name = format!("runs/{}-{}-seed{}", config.task, config.method(), config.run.seed);
     let numbered = (2..).map(|i| PathBuf::from(format!("{name}-{i}")));
     std::iter::once(PathBuf::from(&name)).chain(numbered).find(|p| !p.exists()).expect("the numbers do not end")
 }
 
-/// Opens a run and trains it to its end, with a bar, Ctrl-C and a table.
-fn drive(threads: Option<usize>, open: impl FnOnce() -> Result<Run, Error> + Send) -> Result<(), Failure> {
+/// Opens a run, says what it is `about`, and trains it to its end, with a bar, Ctrl-C and a table.
+fn drive(
+    threads: Option<usize>,
+    about: Option<String>,
+    open: impl FnOnce() -> Result<Run, Error> + Send,
+) -> Result<(), Failure> {
     let stop = stop_on_ctrl_c("finishing this update, then saving")?;
     pool(threads)?.install(|| {
         let mut run = open()?;
+        about.iter().for_each(|line| say!("{line}"));
+        if run.has_restarted() {
+            say!("These worlds cannot be continued from a checkpoint: new episodes have started.");
+        }
         let folder = run.folder().to_path_buf();
         let progress = Progress::new(run.learner());
         let finish = run.train(&mut |run, report| {

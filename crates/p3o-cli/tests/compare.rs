@@ -47,7 +47,7 @@ fn what_is_unfinished_goes_on_and_what_differs_is_refused() {
     home.good(&small("PointGoal", &["--steps", "800", "--out", "c/p3o-seed0"]));
     let line = home.p3o(&small_of("compare", "PointGoal", TWO));
     assert_eq!(line.status.code(), Some(1), "a run of 800 steps is not one of 1,600");
-    assert!(String::from_utf8_lossy(&line.stderr).contains("other settings (steps = 800, not steps = 1600)"));
+    assert!(String::from_utf8_lossy(&line.stderr).contains("other settings (run.steps = 800, not run.steps = 1600)"));
     home.good(&["resume", "c/p3o-seed0", "--steps", "1200"]);
     let toml = std::fs::read_to_string(home.path("c/p3o-seed0/config.toml")).unwrap();
     std::fs::write(home.path("c/p3o-seed0/config.toml"), toml.replace("steps = 1200", "steps = 1600")).unwrap();

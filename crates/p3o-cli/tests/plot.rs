@@ -51,7 +51,7 @@ fn a_named_file_is_the_only_one() {
 #[test]
 fn runs_with_other_settings_are_other_lines_and_with_other_limits_other_rows() {
     let home = Home::new();
-    for (folder, kappa) in [("runs/a", "algo.kappa=5"), ("runs/b", "algo.kappa=20"), ("runs/c", "algo.kappa=5")] {
+    for (folder, kappa) in [("runs/a", "p3o.kappa=5"), ("runs/b", "p3o.kappa=20"), ("runs/c", "p3o.kappa=5")] {
         train(&home, "PointGather", folder, &["--set", kappa, "--seed", &folder.len().to_string()]);
     }
     train(&home, "PointGather", "runs/d", &["--limit", "bombs=2"]);
@@ -95,7 +95,7 @@ fn what_is_not_a_run_is_named_in_one_line_and_nothing_is_written() {
     std::fs::create_dir_all(home.path("folder/inside")).unwrap();
     assert!(home.bad(1, &["plot", "folder"]).contains("folder is not a run (it has no config.toml) and holds none"));
     std::fs::write(home.path("folder/config.toml"), "colour = \"blue\"\n").unwrap();
-    assert!(home.bad(1, &["plot", "folder"]).contains("config.toml: it does not say what task is"));
+    assert!(home.bad(1, &["plot", "folder"]).contains("config.toml: line 1: unknown field `colour`"));
     std::fs::write(home.path("folder/config.toml"), "colour = = \n").unwrap();
     assert!(home.bad(1, &["plot", "folder"]).contains("folder/config.toml: "));
     assert!(home.bad(2, &["plot", "folder", "-o", "plot.jpg"]).contains("plot.jpg must end in .svg or .png"));

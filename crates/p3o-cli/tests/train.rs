@@ -118,13 +118,18 @@ fn a_reader_that_goes_away_does_not_end_the_training() {
     let home = Home::new();
     let args = small("PointGoal", &["--steps", "8000", "--out", "run"]);
     let mut child = home.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut first = String::new();
+    let (mut about, mut first) = (String::new(), String::new());
     let mut stdout = BufReader::with_capacity(1, child.stdout.take().unwrap());
+    stdout.read_line(&mut about).unwrap();
     stdout.read_line(&mut first).unwrap();
     drop(stdout);
     let mut complaints = String::new();
     child.stderr.take().unwrap().read_to_string(&mut complaints).unwrap();
     assert_eq!((child.wait().unwrap().code(), complaints.as_str()), (Some(0), ""));
+    assert!(
+        about.starts_with("PointGoal by p3o; differs from the base settings in: ")
+            && about.contains("p3o.kappa=20 (set)")
+    );
     assert!(first.starts_with("update 1/20"), "{first}");
     assert_eq!(rows(&home.path("run")).len(), 21);
     assert!(home.path("run").join("summary.json").is_file());

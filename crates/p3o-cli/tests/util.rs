@@ -1,61 +1,15 @@
 //! Running the binary, and what a run leaves behind.
 
+use p3o::{Algorithm, Config, Method};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
-/// Every number a test depends on, so that no preset decides its outcome: a run of a few milliseconds.
-const SMALL: &[&str] = &[
-    "rollout.envs=4",
-    "rollout.batch=400",
-    "rollout.gamma=0.99",
-    "rollout.cost_gamma=0.99",
-    "rollout.lambda=0.95",
-    "rollout.cost_lambda=0.95",
-    "rollout.normalize_obs=true",
-    "rollout.bootstrap=true",
-    "net.hidden=[16,16]",
-    "net.activation=tanh",
-    "net.init=orthogonal",
-    "net.log_std=-0.5",
-    "net.recurrent=false",
-    "net.units=8",
-    "net.chunk=5",
-    "algo.learning_rate=1e-3",
-    "algo.passes=3",
-    "algo.minibatch=0",
-    "algo.clip=0.2",
-    "algo.target_kl=0.02",
-    "algo.kl_slack=1.5",
-    "algo.entropy=0",
-    "algo.kappa=20",
-    "algo.kappa_schedule=fixed",
-    "algo.kappa_growth=1.05",
-    "algo.kappa_max=40",
-    "algo.balance=false",
-    "algo.offset=per_step",
-    "algo.cost_scale=whole",
-    "algo.reward_scale=standard",
-    "algo.cost_estimate=episodes",
-    "algo.cost_memory=0",
-    "algo.margin=0",
-    "algo.barrier=20",
-    "algo.temperature=1.5",
-    "multiplier.init=1",
-    "multiplier.learning_rate=0.05",
-    "multiplier.max=10",
-    "second_order.damping=0.1",
-    "second_order.cg_iterations=10",
-    "second_order.backtrack=0.8",
-    "second_order.backtracks=10",
-    "second_order.projection=kl",
-    "critic.learning_rate=1e-3",
-    "critic.passes=3",
-    "critic.minibatch=0",
-    "critic.target=return",
-    "critic.normalize=true",
-    "run.checkpoint_every=2",
-];
+/// Every number a test depends on, so that no preset decides its outcome: a run of a few milliseconds. The library's tests have
+/// the same list.
+const SMALL: &str = include_str!("../../p3o/tests/small_settings.txt");
+/// Where these tests differ.
+const OWN: [&str; 2] = ["rollout.normalize_obs=true", "critic.normalize=true"];
 
 /// A folder in which the binary runs.
 pub struct Home(TempDir);
@@ -124,9 +78,15 @@ pub fn small<'a>(task: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     small_of("train", task, more)
 }
 
-/// Any command that trains, with small settings and more arguments.
+/// Any command that trains, with small settings and more arguments. How long a run is and its seed stay open.
 pub fn small_of<'a>(command: &'a str, task: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    let settings = SMALL.iter().flat_map(|s| ["--set", s]);
+    let algo = more.iter().position(|arg| *arg == "--algo").map_or("p3o", |at| more[at + 1]);
+    let method = Method::named(algo).unwrap_or(Algorithm::P3o.into());
+    let mut config = Config::base(task, method);
+    let has = |setting: &&str| config.set(setting).is_ok();
+    let settings = SMALL.lines().filter(|s| !s.starts_with("run.seed") && !s.starts_with("run.steps"));
+    let settings: Vec<&str> = settings.chain(OWN).filter(has).collect();
+    let settings = settings.into_iter().flat_map(|s| ["--set", s]);
     [command, task].into_iter().chain(settings).chain(more.iter().copied()).collect()
 }
 

@@ -1,8 +1,8 @@
 //! Episodes with everything a picture needs, recorded while `evaluate` plays them.
 
-use p3o::Learner;
+use p3o::Agent;
 use p3o::evaluate::{Settings, evaluate};
-use p3o_env::{Env, EnvSpec, Outcome, RestoreError, Scene};
+use p3o_env::{Env, EnvSpec, Outcome, Scene};
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,14 +22,14 @@ pub struct Moment {
 pub type Reel = Vec<Moment>;
 
 /// The very episodes that [`evaluate`] plays with these settings.
-pub fn film(learner: &Learner, make: &dyn Fn() -> Box<dyn Env>, settings: &Settings) -> Vec<Reel> {
+pub fn film(agent: &Agent, make: &dyn Fn() -> Box<dyn Env>, settings: &Settings) -> Vec<Reel> {
     let reels: RefCell<Vec<Arc<Mutex<Vec<Reel>>>>> = RefCell::default();
     let watched = || -> Box<dyn Env> {
         let reel = Arc::default();
         reels.borrow_mut().push(Arc::clone(&reel));
         Box::new(Watched { world: make(), reels: reel })
     };
-    evaluate(learner, &watched, settings);
+    evaluate(agent, &watched, settings);
     let take = |reels: Arc<Mutex<Vec<Reel>>>| {
         let mut episodes = std::mem::take(&mut *reels.lock().unwrap_or_else(PoisonError::into_inner));
         // A world that has finished an episode has begun another.
@@ -84,14 +84,6 @@ impl Env for Watched {
             reel.push(moment);
         });
         outcome
-    }
-
-    fn snapshot(&self) -> Vec<u8> {
-        self.world.snapshot()
-    }
-
-    fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
-        self.world.restore(bytes)
     }
 }
 
