@@ -124,7 +124,7 @@ pub struct ReproduceArgs {
     /// table1, single, kappa, limits, navigation, spread, pointgoal or all.
     #[arg(required = true)]
     pub experiments: Vec<String>,
-    /// smoke: a minute, to see that it works; cpu: some hours on two cores; paper: its networks and 10^7 steps.
+    /// smoke: seconds, to see that it works; cpu: some hours on two cores; paper: its networks and 10^7 steps.
     #[arg(long, default_value = "cpu")]
     pub scale: String,
     /// Runs of each curve, with the seeds 0, 1, ... [default: the scale's, 2 to 5].

@@ -179,6 +179,7 @@ fn config_of(method: Method, settings: &[&str]) -> Result<Config, ConfigError> {
     let mut config = Config::preset("quick", method, PointGoal::default().spec())?;
     let fixed = ["net.hidden=[64,64]", "rollout.envs=20", "rollout.batch=20000"];
     fixed.iter().chain(settings).try_for_each(|assignment| config.set(assignment))?;
+    config.check(PointGoal::default().spec())?;
     Ok(config)
 }
 

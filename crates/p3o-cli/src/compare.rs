@@ -47,8 +47,16 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
 fn jobs(args: &CompareArgs, folder: &Path) -> Result<Vec<Job>, Failure> {
     let mut jobs = Vec::new();
     let steps = args.steps.as_deref().map(parse_steps).transpose()?;
+    let mut methods: Vec<Method> = Vec::new();
+    for algo in &args.algos {
+        let method = Method::named(algo)?;
+        if methods.contains(&method) {
+            return Err(Failure::Usage(format!("--algos names {algo} twice")));
+        }
+        methods.push(method);
+    }
     for seed in 0..u64::from(args.seeds) {
-        for algo in &args.algos {
+        for &method in &methods {
             let request = Request {
                 preset: args.preset.clone().unwrap_or_else(|| "quick".into()),
                 set: args.set.clone(),
@@ -56,10 +64,10 @@ fn jobs(args: &CompareArgs, folder: &Path) -> Result<Vec<Job>, Failure> {
                 seed: Some(seed),
                 steps,
                 shared: true,
-                ..Request::new(&args.task, Method::named(algo)?)
+                ..Request::new(&args.task, method)
             };
             let config = request.resolve()?.config;
-            jobs.push(Job { config, folder: folder.join(format!("{algo}-seed{seed}")) });
+            jobs.push(Job { config, folder: folder.join(format!("{method}-seed{seed}")) });
         }
     }
     somebody_has(&args.set, &jobs)?;

@@ -30,7 +30,8 @@ pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
     if let Some(wrong) = outputs.iter().find(|o| !matches!(ending(o).as_str(), "svg" | "png")) {
         return Err(Failure::Usage(format!("{} must end in .svg or .png", wrong.display())));
     }
-    let (runs, empty): (Vec<Found>, Vec<Found>) = find(&args.runs)?.into_iter().partition(|r| !r.table.rows.is_empty());
+    let (found, unreadable) = find(&args.runs)?;
+    let (runs, empty): (Vec<Found>, Vec<Found>) = found.into_iter().partition(|r| !r.table.rows.is_empty());
     if runs.is_empty() {
         return Err(Failure::Failed(format!("{} has made no update yet", empty[0].folder.display())));
     }
@@ -45,6 +46,11 @@ pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
         let groups: Vec<String> =
             row.groups.iter().map(|(name, tables)| format!("{name} ({})", tables.len())).collect();
         say!("  {}: {}", row.title, groups.join(", "));
+    }
+    for failure in &unreadable {
+        if let Failure::Failed(line) | Failure::Usage(line) = failure {
+            say!("  left out: {line}");
+        }
     }
     for run in runs.iter().chain(&empty).filter(|run| run.steps() < run.planned()) {
         let [made, planned] = [run.steps(), run.planned()].map(|n| thousands(n as f64));
@@ -67,7 +73,7 @@ fn ending(path: &Path) -> String {
 }
 
 /// The named runs and those in named folders, each once.
-fn find(named: &[PathBuf]) -> Result<Vec<Found>, Failure> {
+fn find(named: &[PathBuf]) -> Result<(Vec<Found>, Vec<Failure>), Failure> {
     let mut folders: Vec<PathBuf> = Vec::new();
     for path in named {
         let before = folders.len();
@@ -85,7 +91,15 @@ fn find(named: &[PathBuf]) -> Result<Vec<Found>, Failure> {
     }
     let mut seen = BTreeSet::new();
     folders.retain(|folder| seen.insert(folder.canonicalize().unwrap_or_else(|_| folder.clone())));
-    folders.into_iter().map(Found::read).collect()
+    let (mut runs, mut errors) = (Vec::new(), Vec::new());
+    for run in folders.into_iter().map(Found::read) {
+        match run {
+            Ok(run) => runs.push(run),
+            Err(error) => errors.push(error),
+        }
+    }
+    // One run that cannot be read does not keep the others from being drawn.
+    if runs.is_empty() { Err(errors.swap_remove(0)) } else { Ok((runs, errors)) }
 }
 
 /// Runs at or below a folder, by name; a run's own folder is not searched.
@@ -146,7 +160,7 @@ impl Found {
     }
 }
 
-/// A row for each task and its limits, the algorithms in the order of `p3o list`. Where runs of an algorithm have
+/// A row for each task and its limits, algorithm by algorithm. Where runs of an algorithm have
 /// different settings, each choice is a group of its own.
 fn rows(runs: &[Found]) -> Vec<Row> {
     let mut alike: Vec<Vec<&Found>> = Vec::new();

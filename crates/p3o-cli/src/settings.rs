@@ -3,7 +3,7 @@
 use crate::Failure;
 use crate::args::SettingsArgs;
 use crate::screen::say;
-use p3o::config::{Resolved, Takes};
+use p3o::config::Resolved;
 use p3o::{Method, Request};
 
 /// `p3o settings`
@@ -46,10 +46,6 @@ fn show(resolved: &Resolved, of_task: bool) {
         }
         let origin = resolved.origins.get(&format!("{section}.{}", field.name)).map_or("base", String::as_str);
         say!("{} = {}    ({origin})", field.name, p3o::config::plain(&value));
-        say!("    {} [{}]", field.about(), takes(field.takes));
+        say!("    {} [{}]", field.about(), field.takes);
     }
-}
-
-fn takes(takes: Takes) -> String {
-    takes.to_string()
 }

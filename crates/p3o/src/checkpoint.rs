@@ -47,9 +47,9 @@ struct About {
     /// As in config.toml. Format 3 has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     config: Option<String>,
-    /// The world's description. Format 3 has none.
+    /// The world's description as TOML, which holds every number. Format 3 has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    spec: Option<EnvSpec>,
+    spec: Option<String>,
     checksum: String,
 }
 
@@ -230,7 +230,7 @@ fn open_agent(path: &Path, config: Option<Config>) -> Result<Agent, Error> {
         }
     };
     let spec = match &about.spec {
-        Some(spec) => spec.clone(),
+        Some(spec) => toml::from_str(spec).map_err(|_| wrong(path, DAMAGED.into()))?,
         None => make_env(config.method(), &config.task, &config.env)?.spec().clone(),
     };
     config.check(&spec)?;
@@ -340,7 +340,15 @@ fn fill(learner: &mut Learner, source: &Source, format: u32) -> Result<bool, Str
         return learner.collector.restore_parts(Some(worlds), carried).map_err(|e| e.to_string());
     }
     learner.progress = source.value("progress")?;
-    learner.collector.restore(source.bytes("envs")?).map_err(|e| e.to_string())
+    let continued = learner.collector.restore(source.bytes("envs")?).map_err(|e| e.to_string())?;
+    if !continued {
+        // New episodes start from states of zero, the critics' too.
+        for group in &mut learner.groups {
+            let zero = group.engine.critic_states().iter().map(|states| vec![0.0; states.len()]).collect();
+            group.engine.set_critic_states(zero);
+        }
+    }
+    Ok(continued)
 }
 
 /// What stands before the names of each group's tensors: nothing, or the agent where every one has its own.
@@ -359,7 +367,7 @@ fn describe(learner: &Learner) -> About {
         updates: learner.progress.updates,
         steps: learner.progress.steps,
         config: Some(learner.config().to_toml()),
-        spec: Some(learner.spec().clone()),
+        spec: Some(toml::to_string(learner.spec()).expect("plain data can be written to memory")),
         ..about
     }
 }

@@ -8,6 +8,7 @@
 use crate::advantage::moments;
 use crate::config::{Critic as Settings, Net};
 use crate::policy::{network, norm};
+use crate::reduce::reduce;
 use p3o_nn::{Adam, Batch, Network, PassWorkspace, Source};
 use rand::{Rng, RngExt};
 use rand_chacha::ChaCha8Rng;
@@ -182,7 +183,7 @@ impl Critic {
             }
         });
         self.net.step(&mut self.adam, workspace.net.gradient());
-        sums.iter().sum::<f64>() / x.rows() as f64 * self.scale.deviation.powi(2)
+        reduce(0.0, sums.iter().copied()) / x.rows() as f64 * self.scale.deviation.powi(2)
     }
 
     /// Whether every parameter is finite.

@@ -74,7 +74,8 @@ impl Group {
         let seen = dim * members.agents.len();
         let critics = signals.all().iter().map(|_| Critic::new(&config.net, seen, rng)).collect();
         let bptt = if config.net.is_recurrent() { config.net.bptt } else { 1 };
-        let first = config.own.section().get("multiplier").and_then(|value| value.as_float()).map(Multiplier::new);
+        let initial = || config.own.section().get("multiplier").and_then(|value| value.as_float());
+        let first = config.algorithm().info().multipliers.then(initial).flatten().map(Multiplier::new);
         Group {
             normalizer: Normalizer::new(dim, config.rollout.normalize_obs),
             engine: Box::new(CpuEngine::new(Networks { policy, critics }, members.agents.len() > 1)),

@@ -7,7 +7,6 @@ use crate::algo::{Passes, mean_rows};
 use crate::config::Config;
 use crate::error::{ConfigError, Error};
 use crate::group::{Group, GroupReport, Round};
-use crate::normalize::Normalizer;
 use crate::policy::Policy;
 use crate::reduce::{Part, reduce};
 use crate::rollout::{Collector, EnvSteps, Episode};
@@ -143,6 +142,7 @@ impl Learner {
                 config.task == old.task && config.env == old.env && config.limits == old.limits,
             ),
             ("the algorithm", config.method() == old.method()),
+            ("the preset", config.preset == old.preset),
             ("rollout", config.rollout == old.rollout),
             ("net", config.net == old.net),
         ];
@@ -188,11 +188,6 @@ impl Learner {
     /// The policy; of several, the first agent's.
     pub fn policy(&self) -> &Policy {
         &self.groups[0].engine.networks().policy
-    }
-
-    /// Its observations' normaliser.
-    pub fn normalizer(&self) -> &Normalizer {
-        &self.groups[0].normalizer
     }
 
     /// Updates and steps done.
@@ -275,12 +270,14 @@ impl Learner {
     fn check_observations(&self) -> Result<(), Error> {
         // The update that this batch is for has not been counted yet.
         let broken = |what| Error::NonFinite { update: self.progress.updates + 1, what };
+        // The first step, and there the first environment: however the environments were shared out.
+        let first = self.collector.envs.iter().enumerate().filter_map(|(e, env)| Some((env.broken?, e)));
+        if let Some(((step, entry), e)) = first.min_by_key(|((step, _), e)| (*step, *e)) {
+            return Err(broken(format!(
+                "environment {e} gave an observation that is not finite (step {step} of the batch, entry {entry})"
+            )));
+        }
         for (e, env) in self.collector.envs.iter().enumerate() {
-            if let Some((step, entry)) = env.broken {
-                return Err(broken(format!(
-                    "environment {e} gave an observation that is not finite (step {step} of the batch, entry {entry})"
-                )));
-            }
             for (i, given) in env.given.iter().enumerate() {
                 if let Some(step) = given.iter().position(|x| !x.is_finite()) {
                     let name = if i == 0 { "reward" } else { &self.spec.costs[i - 1].name };

@@ -11,6 +11,12 @@ pub trait Part {
     fn merge(&mut self, next: &Self);
 }
 
+impl Part for f64 {
+    fn merge(&mut self, next: &f64) {
+        *self += next;
+    }
+}
+
 /// Merges parts into a total, in their order.
 pub fn reduce<P: Part>(mut total: P, parts: impl IntoIterator<Item = P>) -> P {
     parts.into_iter().for_each(|part| total.merge(&part));

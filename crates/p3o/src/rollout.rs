@@ -153,11 +153,6 @@ impl Collector {
         })
     }
 
-    /// What every world looks like.
-    pub fn spec(&self) -> &EnvSpec {
-        &self.spec
-    }
-
     /// Collects one batch. Worlds that can be split are shared out over the threads; what each does is independent of that.
     /// The actors stand in the order of their agents, and their networks are alike.
     pub fn collect(&mut self, actors: &[Actor]) -> Result<(), WorldError> {

@@ -123,7 +123,9 @@ impl Run {
         let wall = column(&rows, "wall_s", &path).map(|at| last(&rows, at))?;
         let events = EventWriter::create(&folder.join("tensorboard"), Some(learner.progress().steps))?;
         // What an earlier sitting came to is no longer what the run came to.
-        std::fs::remove_file(folder.join("summary.json")).ok();
+        for stale in ["summary.json", "failure.txt"] {
+            std::fs::remove_file(folder.join(stale)).ok();
+        }
         if changed {
             write_atomic(&folder.join("config.toml"), learner.config().to_toml().as_bytes())?;
         }

@@ -204,3 +204,23 @@ fn runs_of_version_1_are_evaluated_to_what_was_recorded() {
     }
     assert!(compared >= 19);
 }
+
+#[test]
+fn what_an_agent_does_to_observations_and_actions_can_be_read() {
+    let config = small_task("p3o", "PointGoal", &["rollout.normalize_obs=true", "run.steps=800"]);
+    let mut learner = named_learner(config);
+    (0..2).for_each(|_| drop(learner.update().unwrap()));
+    let agent = learner.agent();
+    assert_eq!(agent.action_bounds(), Some((-1.0, 1.0)));
+    let (shift, scale, bound) = agent.normalizer(0).affine();
+    let obs: Vec<f32> = (0..agent.spec().obs_dim).map(|i| i as f32 - 30.0).collect();
+    let by_hand: Vec<f32> =
+        obs.iter().zip(shift).zip(scale).map(|((x, m), s)| ((x - m) * s).clamp(-bound, bound)).collect();
+    let mut seen = vec![0.0; obs.len()];
+    agent.normalizer(0).apply(&obs, &mut seen);
+    assert_eq!(seen, by_hand);
+    assert!(seen.contains(&bound) && scale.iter().any(|s| *s != 1.0), "neither the scale nor the bound did anything");
+    let discrete = named_learner(small_task("p3o", "SimpleSpread", &[])).agent();
+    assert_eq!(discrete.action_bounds(), None);
+    assert_eq!(discrete.normalizer(0).affine().2, f32::INFINITY);
+}

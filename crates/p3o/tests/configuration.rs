@@ -542,7 +542,7 @@ fn numbers_that_a_file_cannot_hold_are_refused() {
 fn numbers_that_are_not_finite_are_refused_from_a_file_too() {
     let text = point_goal().to_toml();
     for (from, to, reason) in [
-        ("kappa = 20.0", "kappa = nan", "p3o.kappa must be a number of at least 0, not nan"),
+        ("kappa = 20.0", "kappa = nan", "p3o.kappa must be a number between 0 and 1000000000000, not nan"),
         ("hazards = 25.0", "hazards = inf", "limits.hazards must be a number of at least 0, not inf"),
         ("gamma = 0.99", "gamma = -inf", "rollout.gamma must be a number between 0 and 0.999999, not -inf"),
         ("target_kl = 0.03", "target_kl = inf", "policy.target_kl must be a number of at least 0, not inf"),

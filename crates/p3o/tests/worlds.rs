@@ -91,6 +91,26 @@ fn a_world_without_snapshots_starts_new_episodes_when_its_run_is_resumed() {
 }
 
 #[test]
+fn recurrent_critics_begin_the_new_episodes_from_states_of_zero() {
+    let home = tempfile::tempdir().unwrap();
+    let (folder, saved) = (home.path().join("run"), home.path().join("saved"));
+    let config = long();
+    assert!(config.net.is_recurrent());
+    let states = |path: &Path| -> Vec<f32> {
+        let bytes = std::fs::read(path).unwrap();
+        let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+        let states: Vec<Vec<f32>> = postcard::from_bytes(file.tensor("critic_states").unwrap().data()).unwrap();
+        states.concat()
+    };
+    interrupted(&config, &*unfrozen_task(&config).unwrap(), &folder);
+    let before = states(&p3o::run::checkpoint_path(&folder));
+    assert!(before.iter().any(|h| *h != 0.0), "nothing to forget");
+    let run = Run::resume(&folder, &unfrozen_task, None).unwrap();
+    p3o::checkpoint::save(run.learner(), &saved).unwrap();
+    assert_eq!(states(&saved), vec![0.0; before.len()]);
+}
+
+#[test]
 fn a_snapshot_is_kept_by_worlds_that_have_one_and_refused_by_others() {
     let home = tempfile::tempdir().unwrap();
     let config = small_task("p3o", "PointGoal", &[]);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! maximise g.x  subject to  c + b.x <= 0  and  x.H x / 2 <= delta
-//! g = grad mean( r A_R ),  b = grad mean( r A_C )  at theta_k,    c = (J_C - d) / T     both per step and scaled alike
+//! g = grad mean( r A_R ),  b = grad mean( r A_C )  at theta_k,    c the offset, (J_C - d) / T for `per_step`, scaled alike
 //! q = g.H^-1 g,  r = g.H^-1 b,  s = b.H^-1 b,  A = q - r^2/s,  B = 2 delta - c^2/s
 //! ```
 //!

@@ -28,7 +28,8 @@ pub enum Foresight {
     Measure,
 }
 
-/// Minimises an objective. The KL of a pass is known before its step, which is not taken outside the trust region.
+/// Minimises an objective. Over whole batches the KL of a pass is known before its step, which is not taken outside the trust
+/// region; over mini-batches it is known after a pass of steps.
 pub fn descend(update: &mut Update, objective: &mut impl Objective, report: &mut Passes) {
     if update.settings.minibatch > 0 {
         return descend_in_parts(update, objective, report);

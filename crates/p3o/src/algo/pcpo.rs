@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! x = sqrt(2 delta / q) H^-1 g - max(0, (sqrt(2 delta / q) r + c) / (b.L^-1 b)) L^-1 b
-//! g = grad mean( r A_R ),  b = grad mean( r A_C )  at theta_k,    c = (J_C - d) / T     both per step and scaled alike
+//! g = grad mean( r A_R ),  b = grad mean( r A_C )  at theta_k,    c the offset, (J_C - d) / T for `per_step`, scaled alike
 //! q = g.H^-1 g,  r = g.H^-1 b
 //! ```
 //!

@@ -10,7 +10,7 @@ pub(super) const FORMAT: u32 = 3;
 
 /// One environment.
 #[derive(Deserialize)]
-struct Lane {
+struct OldEnv {
     env: Vec<u8>,
     rng: ChaCha8Rng,
     obs: Vec<f32>,
@@ -54,7 +54,7 @@ pub(super) fn envs(spec: &EnvSpec, bytes: &[u8]) -> Result<(Vec<u8>, Carried), S
     let damaged = |_| "`envs` is damaged".to_string();
     let (worlds, running): (Vec<u8>, Vec<Running>) = postcard::from_bytes(bytes).map_err(damaged)?;
     let kind = format!("VecEnv of {} {}", running.len(), spec.name);
-    let lanes: Vec<Lane> = snapshot::open(&kind, &worlds).map_err(|e| e.to_string())?;
+    let lanes: Vec<OldEnv> = snapshot::open(&kind, &worlds).map_err(|e| e.to_string())?;
     let mut carried = Carried { envs: Vec::new(), obs: Vec::new(), states: Vec::new() };
     for (lane, running) in lanes.iter().zip(running) {
         let (rng, episode, first_cut) = (lane.rng.clone(), lane.running.clone(), lane.first_cut);

@@ -102,8 +102,14 @@ impl Reader<'_> {
     }
 
     fn numbers(&mut self, section: &str) -> Result<BTreeMap<String, f64>, ConfigError> {
-        let Some(Value::Table(table)) = self.table.remove(section) else {
-            return Err(ConfigError::Missing(section.to_string()));
+        let table = match self.table.remove(section) {
+            Some(Value::Table(table)) => table,
+            Some(other) => {
+                let (key, given) = (section.to_string(), other.to_string());
+                let wrong = ConfigError::WrongKind { key, takes: "a group of numbers".into(), given };
+                return Err(self.at("", section, wrong));
+            }
+            None => return Err(ConfigError::Missing(section.to_string())),
         };
         let number = |(key, value): (String, Value)| match value.as_float().or(value.as_integer().map(|n| n as f64)) {
             Some(number) => Ok((key, number)),

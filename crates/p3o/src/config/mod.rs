@@ -279,7 +279,7 @@ impl Config {
 
     /// Puts a value of the right kind, in range or not, where its field is.
     fn assign(&mut self, key: &str, field: &Field, value: &Value) -> Result<(), ConfigError> {
-        if let (Takes::Words(_), _) = (field.takes, value) {
+        if matches!(field.takes, Takes::Words(_)) {
             field.takes.check(key, value)?;
         }
         let (section, name) = key.split_once('.').expect("the field has been found under this key");

@@ -9,7 +9,8 @@ use std::fmt::Write;
 pub fn reference() -> String {
     let mut text = String::from(HEAD);
     let base = Config::base("", Method::from(Algorithm::P3o));
-    for (name, section) in base.sections().into_iter().filter(|(name, _)| *name != "p3o") {
+    let own = base.algorithm().info().name;
+    for (name, section) in base.sections().into_iter().filter(|(name, _)| *name != own) {
         write_section(&mut text, &format!("[{name}]"), about(name), name, section);
         if name == "constraint" {
             text += FORMS;

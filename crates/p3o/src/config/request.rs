@@ -113,6 +113,10 @@ impl Resolved {
 
     /// The base values of an algorithm with single changes, for no task in particular.
     pub fn base(method: Method, set: &[String]) -> Result<Resolved, ConfigError> {
+        if let Some(text) = set.iter().find(|text| text.starts_with("env.") || text.starts_with("limits.")) {
+            let key = text.split('=').next().unwrap_or_default().to_string();
+            return Err(ConfigError::NoSuchSetting { key, hint: " without a task".into() });
+        }
         let mut resolved = Resolved { config: Config::base("", method), origins: BTreeMap::new() };
         resolved.apply(&Changes { set, limits: &[], seed: None, steps: None }, false)?;
         resolved.config.check_values()?;
@@ -133,7 +137,7 @@ impl Resolved {
         }
         for limit in changes.limits {
             let (cost, text) = limit.split_once('=').ok_or_else(|| ConfigError::NotALimit(limit.clone()))?;
-            config.set_limit(cost, text)?;
+            config.set_limit(cost.trim(), text.trim())?;
         }
         let run = &mut config.run;
         for (key, wanted, value) in

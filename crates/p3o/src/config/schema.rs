@@ -30,7 +30,7 @@ impl Field {
 pub enum Takes {
     /// A whole number between these.
     Count(u64, u64),
-    /// A number between these; an upper end beyond 1e9 means that there is none.
+    /// A number between these; an upper end of the largest number means that there is none.
     Number(f64, f64),
     /// true or false.
     Switch,
@@ -67,7 +67,7 @@ impl std::fmt::Display for Takes {
         match *self {
             Takes::Count(low, high) if high >= i64::MAX as u64 => write!(f, "a whole number of at least {low}"),
             Takes::Count(low, high) => write!(f, "a whole number between {low} and {high}"),
-            Takes::Number(low, high) if high > 1e9 => write!(f, "a number of at least {low}"),
+            Takes::Number(low, high) if high >= f64::MAX => write!(f, "a number of at least {low}"),
             Takes::Number(low, high) => write!(f, "a number between {low} and {high}"),
             Takes::Switch => write!(f, "true or false"),
             Takes::Words(words) => write!(f, "{}", words.join(", ")),

@@ -4,7 +4,7 @@
 //! constraint together from three settings. What it could say and today's settings cannot is refused by name.
 
 use super::sections::{Activation, Init, Target};
-use super::{Config, Method};
+use super::{Config, Method, known};
 use crate::algo::p3o::Form;
 use crate::algo::{Constraints, Settings};
 use crate::error::{ConfigError, suggest};
@@ -170,6 +170,12 @@ impl Version1 {
             ..config.policy
         };
         config.constraint = super::Constraint { form: self.form(&config)?, margin: a.margin, smoothing: a.cost_memory };
+        for (key, given, words) in [
+            ("algo.kappa_schedule", &a.kappa_schedule, &["fixed", "adaptive"][..]),
+            ("second_order.projection", &self.second_order.projection, &["kl", "l2"]),
+        ] {
+            known(key, given, words.iter().copied())?;
+        }
         config.own = self.own(config.own);
         let c = &self.critic;
         config.critic = super::Critic {
@@ -188,6 +194,15 @@ impl Version1 {
     fn form(&self, config: &Config) -> Result<Form, ConfigError> {
         let a = &self.algo;
         let parts = (&*a.offset, &*a.cost_scale, &*a.cost_estimate, &*a.reward_scale);
+        let ignores_costs = config.algorithm().info().constraints == Constraints::None;
+        let no_longer = || {
+            let value = format!("{}, {}, {}, {}", parts.0, parts.1, parts.2, parts.3);
+            let key = "algo.offset, cost_scale, cost_estimate, reward_scale".to_string();
+            Err(ConfigError::NoLonger { key, value })
+        };
+        if ignores_costs && parts.3 != "standard" {
+            return no_longer();
+        }
         Ok(match parts {
             ("paper", "advantage", "episodes", "standard") => Form::Literal,
             ("paper", "whole", "steps", "standard") => Form::Scaled,
@@ -198,11 +213,7 @@ impl Version1 {
             // Without a constraint the form has no effect.
             (.., "standard") if config.limits.is_empty() => config.constraint.form,
             (.., "standard") if config.algorithm().info().constraints == Constraints::None => config.constraint.form,
-            (offset, scale, estimate, reward) => {
-                let value = format!("{offset}, {scale}, {estimate}, {reward}");
-                let key = "algo.offset, cost_scale, cost_estimate, reward_scale".to_string();
-                return Err(ConfigError::NoLonger { key, value });
-            }
+            _ => return no_longer(),
         })
     }
 

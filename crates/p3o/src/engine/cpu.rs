@@ -7,7 +7,7 @@ use crate::batch::TrainingBatch;
 use crate::config;
 use crate::critic::{Critic, CriticWorkspace};
 use crate::policy::{Behaviour, Policy, norm};
-use crate::reduce::reduce;
+use crate::reduce::{Part, reduce};
 use p3o_nn::{Batch, PassWorkspace, Source, categorical, gaussian};
 use rand_chacha::ChaCha8Rng;
 
@@ -169,7 +169,7 @@ impl PolicyEngine for CpuActor<'_> {
             add_terms(&batch.advantages, row, ratio, &mut sums.terms);
         }
         self.side.outputs = outputs;
-        means([&*sums], self.x.rows())
+        sums.scaled(self.x.rows())
     }
 
     fn step(&mut self, learning_rate: f64) -> f64 {
@@ -251,10 +251,10 @@ impl CpuActor<'_> {
                     (w * share, u * share)
                 };
                 if policy.is_discrete() {
-                    let (choice, row_of) = (action[0] as usize, categorical::Row::new(out, d));
-                    let ratio = libm::expf(row_of.log_prob(choice) - old.log_probs[row]);
+                    let (taken, row_of) = (action[0] as usize, categorical::Row::new(out, d));
+                    let ratio = libm::expf(row_of.log_prob(taken) - old.log_probs[row]);
                     let (w, u) = weigh(ratio, row_of.kl(d, was));
-                    row_of.gradient(choice, w, -entropy * share, d);
+                    row_of.gradient(taken, w, -entropy * share, d);
                     if KL {
                         categorical::kl_grad(out, was, u, d);
                     }
@@ -270,19 +270,11 @@ impl CpuActor<'_> {
                 }
             }
         });
-        side.d_log_std.fill(0.0);
-        for part in &side.sums[..parts] {
-            side.d_log_std.iter_mut().zip(&part.d_log_std).for_each(|(t, p)| *t += p);
-        }
-        means(side.sums[..parts].iter().map(|part| &part.sums), x.rows())
+        let zero = PartSums { sums: Sums::default(), d_log_std: vec![0.0; side.d_log_std.len()] };
+        let total = reduce(zero, side.sums[..parts].iter().map(|part| part.scaled(x.rows())));
+        side.d_log_std.copy_from_slice(&total.d_log_std);
+        total.sums
     }
-}
-
-/// The means over a batch from the sums over its parts.
-fn means<'a>(parts: impl IntoIterator<Item = &'a Sums>, rows: usize) -> Sums {
-    let share = 1.0 / rows as f64;
-    let scaled = |part: &Sums| Sums { kl: share * part.kl, terms: part.terms.iter().map(|t| share * t).collect() };
-    reduce(Sums::default(), parts.into_iter().map(scaled))
 }
 
 /// The ratio pi_theta / pi_k at a row's action and KL(pi_theta || pi_k) in its state, for the outputs there.
@@ -299,7 +291,19 @@ fn compare(policy: &Policy, against: &gaussian::Against<f32>, old: &Behaviour, r
     (libm::expf(log_prob - old.log_probs[row]), kl)
 }
 
+impl Part for PartSums {
+    fn merge(&mut self, next: &PartSums) {
+        self.sums.merge(&next.sums);
+        self.d_log_std.iter_mut().zip(&next.d_log_std).for_each(|(t, p)| *t += p);
+    }
+}
+
 impl PartSums {
+    /// Its part in the means over so many rows; weights per row have been scaled already.
+    fn scaled(&self, rows: usize) -> PartSums {
+        PartSums { sums: self.sums.scaled(rows), d_log_std: self.d_log_std.clone() }
+    }
+
     fn clear(&mut self) {
         self.sums.clear();
         self.d_log_std.fill(0.0);

@@ -62,6 +62,12 @@ impl Sums {
         self.terms.iter_mut().zip(&other.terms).for_each(|(t, o)| *t += share * o);
     }
 
+    /// These sums' part in the means over so many rows.
+    pub fn scaled(&self, rows: usize) -> Sums {
+        let share = 1.0 / rows as f64;
+        Sums { kl: share * self.kl, terms: self.terms.iter().map(|t| share * t).collect() }
+    }
+
     /// Whether nothing is infinite or NaN.
     pub fn is_finite(&self) -> bool {
         self.kl.is_finite() && self.terms.iter().all(|t| t.is_finite())

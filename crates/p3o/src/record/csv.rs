@@ -46,8 +46,8 @@ impl ProgressCsv {
     /// Continues a table after a kill or a stop: rows are kept up to the first for which `keep` is false.
     ///
     /// That row and all after it are dropped, and so is a partial last line. The kept rows stay as they are, byte for
-    /// byte. It is an error if the header is not `columns`, but for columns that older versions wrote (`retired`), which stay
-    /// empty from here on; the file is left alone then.
+    /// byte. The header must be `columns`, but for columns that older versions wrote (`retired`): they stay in the file and are
+    /// empty in new rows. Any other header is an error, and the file is left alone.
     pub fn reopen(
         path: &Path,
         columns: &[String],
