@@ -3,7 +3,7 @@
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
-/// Train policies that earn reward and keep their costs under hard limits.
+/// Train policies that earn reward and keep their costs under limits.
 #[derive(Parser)]
 #[command(name = "p3o", version, max_term_width = 110)]
 pub struct Cli {
@@ -60,7 +60,7 @@ pub struct TrainArgs {
     #[arg(long)]
     pub seed: Option<u64>,
     /// Environment steps, for example 2e6.
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     pub steps: Option<String>,
     /// Change any setting, for example p3o.kappa=10; `p3o settings` shows all. May be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
@@ -77,12 +77,12 @@ pub struct TrainArgs {
 }
 
 /// Arguments of `compare`.
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub struct CompareArgs {
     /// The world, for example PointGoal; `p3o list` shows all.
     pub task: String,
-    /// The algorithms, separated by commas.
-    #[arg(long, value_delimiter = ',', default_value = "p3o,cpo,ppo-lag,focops,ppo")]
+    /// The algorithms, separated by commas [default: p3o,cpo,ppo-lag,focops,ppo; without cpo where there are several limits].
+    #[arg(long, value_delimiter = ',')]
     pub algos: Vec<String>,
     /// Runs of each algorithm, with the seeds 0, 1, ...
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
@@ -155,6 +155,15 @@ pub struct SettingsArgs {
     /// Change any setting, for example p3o.kappa=10. May be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+    /// Limit of a cost over an episode, NAME=NUMBER; NAME=none only measures it. May be given several times.
+    #[arg(long, value_name = "NAME=LIMIT", requires = "task")]
+    pub limit: Vec<String>,
+    /// Decides every random number of the run.
+    #[arg(long, requires = "task")]
+    pub seed: Option<u64>,
+    /// Environment steps, for example 2e6.
+    #[arg(long, requires = "task", allow_negative_numbers = true)]
+    pub steps: Option<String>,
     /// Print the reference of all settings of all algorithms as Markdown.
     #[arg(long, conflicts_with_all = ["task", "algo", "preset", "set"])]
     pub markdown: bool,

@@ -4,9 +4,10 @@ use crate::args::CompareArgs;
 use crate::screen::{Bars, Grid, duration, figure, say, thousands};
 use crate::train::{parse_steps, shown};
 use crate::{Failure, plot, stop_on_ctrl_c};
+use p3o::algo::Constraints;
 use p3o::record::{ProgressCsv, Summary as Sample, Table, write_atomic};
 use p3o::run::Summary;
-use p3o::{Config, Error, Method, Request};
+use p3o::{Algorithm, Config, Error, Method, Request};
 use p3o_lab::figure::{Row, curves};
 use p3o_lab::sweep::{Ended, Job, sweep};
 use std::fmt::Write;
@@ -15,6 +16,7 @@ use std::sync::atomic::Ordering;
 
 /// `p3o compare`
 pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
+    let args = &with_algorithms(args)?;
     let folder = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("runs/compare-{}", args.task)));
     let jobs = jobs(args, &folder)?;
     let workers = args.threads.map_or_else(rayon::current_num_threads, usize::from);
@@ -41,6 +43,24 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     table(args, &summaries);
     say!("\nIn {}: compare.csv, compare.svg, compare.png, a run's folder per algorithm and seed", shown(&folder));
     Ok(())
+}
+
+/// The arguments with the algorithms that are compared unless others are named: CPO where it can keep all limits.
+fn with_algorithms(args: &CompareArgs) -> Result<CompareArgs, Failure> {
+    let mut args = args.clone();
+    if args.algos.is_empty() {
+        let base = Request {
+            limits: args.limit.clone(),
+            set: args.set.clone(),
+            shared: true,
+            ..Request::new(&args.task, Algorithm::P3o.into())
+        };
+        let several = base.resolve()?.config.limits.len() > 1;
+        let all = [Algorithm::P3o, Algorithm::Cpo, Algorithm::PpoLag, Algorithm::Focops, Algorithm::Ppo];
+        let able = |a: &Algorithm| !several || a.info().constraints != Constraints::One;
+        args.algos = all.into_iter().filter(able).map(|a| a.to_string()).collect();
+    }
+    Ok(args)
 }
 
 /// All algorithms with the first seed, then with the next: a table can be had early.
@@ -135,7 +155,9 @@ fn table(args: &CompareArgs, summaries: &[Summary]) {
     let mut grid = Grid::new(&headings);
     for algo in &args.algos {
         let own: Vec<&Summary> = summaries.iter().filter(|s| s.algo == *algo).collect();
-        let kept = own.iter().filter(|s| s.costs.values().all(|c| c.satisfied != Some(false))).count();
+        // A cost that no episode has shown is not one within its limit.
+        let keeps = |s: &&&Summary| s.costs.values().all(|c| c.limit.is_none() || c.satisfied == Some(true));
+        let kept = own.iter().filter(keeps).count();
         let mut row = vec![algo.clone(), spread(own.iter().map(|s| s.return_mean))];
         row.extend(summaries[0].costs.keys().map(|name| spread(own.iter().map(|s| s.costs[name].mean))));
         row.push(format!("{kept} of {}", own.len()));

@@ -124,7 +124,7 @@ impl Progress {
         for ((cost, mean), limit) in learner.spec().costs.iter().zip(&report.costs).zip(learner.limits()) {
             let text = if mean.is_nan() { "-".to_string() } else { format!("{mean:.1}") };
             parts.push(if limit.is_finite() {
-                format!("{} {}/{limit}", cost.name, paint(&text, *mean <= limit, self.colours))
+                format!("{} {}/{limit}", cost.name, paint(&text, *mean <= limit, self.colours && !mean.is_nan()))
             } else {
                 format!("{} {text}", cost.name)
             });

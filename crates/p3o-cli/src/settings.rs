@@ -3,6 +3,7 @@
 use crate::Failure;
 use crate::args::SettingsArgs;
 use crate::screen::say;
+use crate::train::parse_steps;
 use p3o::config::Resolved;
 use p3o::{Method, Request};
 
@@ -15,7 +16,11 @@ pub fn settings(args: &SettingsArgs) -> Result<(), Failure> {
     let method = Method::named(args.algo.as_deref().unwrap_or("p3o"))?;
     let preset = args.preset.clone().unwrap_or_else(|| "quick".into());
     let resolved = match &args.task {
-        Some(task) => Request { preset, set: args.set.clone(), ..Request::new(task, method) }.resolve()?,
+        Some(task) => {
+            let (set, limits, seed) = (args.set.clone(), args.limit.clone(), args.seed);
+            let steps = args.steps.as_deref().map(parse_steps).transpose()?;
+            Request { preset, set, limits, seed, steps, ..Request::new(task, method) }.resolve()?
+        }
         None if args.preset.is_some() => {
             return Err(Failure::Usage("a preset depends on the task: p3o settings TASK --preset NAME".into()));
         }

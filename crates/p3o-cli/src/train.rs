@@ -59,7 +59,13 @@ fn differences(config: &Config, origins: &BTreeMap<String, String>) -> String {
         let key = text.split('=').next().unwrap_or_default();
         origins.get(key).map_or_else(|| text.clone(), |origin| format!("{text} ({origin})"))
     };
-    let all: Vec<String> = config.differences().iter().map(origin).collect();
+    let value = |key: &str| match key.split_once('.') {
+        Some(("env", name)) => Some(config.env.get(name)?.to_string()),
+        Some(("limits", name)) => Some(config.limits.get(name).map_or("none".into(), f64::to_string)),
+        _ => None,
+    };
+    let of_task = origins.keys().filter_map(|key| Some(format!("{key}={}", value(key)?)));
+    let all: Vec<String> = of_task.chain(config.differences()).map(|text| origin(&text)).collect();
     let all = if all.is_empty() { "nothing".to_string() } else { all.join(", ") };
     format!("{} by {}; differs from the base settings in: {all}", config.task, config.method())
 }

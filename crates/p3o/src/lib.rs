@@ -1,4 +1,4 @@
-//! Train policies that earn reward and keep their costs under hard limits.
+//! Train policies that earn reward and keep their costs under limits.
 //!
 //! Data flows one way: environments -> [`rollout`] -> [`batch`] and [`advantage`] -> [`algo`] on an [`engine`] -> metrics and
 //! [`checkpoint`]. A [`Learner`] is that loop's body; a [`Run`] puts it in a folder; a [`Trainer`] is the short way from a

@@ -262,7 +262,9 @@ impl Config {
         let keys: Vec<String> = self.settings().iter().map(|(s, field, _)| format!("{s}.{}", field.name)).collect();
         let same = keys.iter().find(|k| k.split_once('.').is_some_and(|(_, n)| n == name));
         let here = keys.iter().filter(|k| k.split_once('.').is_some_and(|(s, _)| s == section));
+        let renamed = upgrade::RENAMED.iter().find(|(old, _)| *old == key);
         match same {
+            _ if renamed.is_some() => renamed.map_or(String::new(), |(_, new)| format!("; it is `{new}` now")),
             Some(same) => format!("; did you mean `{same}`?"),
             None if section.is_empty() => {
                 // Only names are compared, and the nearest one is proposed with its section.

@@ -138,6 +138,7 @@ impl Resolved {
         for limit in changes.limits {
             let (cost, text) = limit.split_once('=').ok_or_else(|| ConfigError::NotALimit(limit.clone()))?;
             config.set_limit(cost.trim(), text.trim())?;
+            origins.insert(format!("limits.{}", cost.trim()), "set".to_string());
         }
         let run = &mut config.run;
         for (key, wanted, value) in

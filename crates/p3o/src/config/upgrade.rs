@@ -12,6 +12,20 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use toml::Value;
 
+/// Settings of version 1 that have another name today.
+pub(super) const RENAMED: &[(&str, &str)] = &[
+    ("net.recurrent", "net.gru"),
+    ("net.units", "net.gru"),
+    ("net.chunk", "net.bptt"),
+    ("algo.kl_slack", "policy.target_kl"),
+    ("algo.kappa_schedule", "p3o.kappa_growth"),
+    ("algo.offset", "constraint.form"),
+    ("algo.cost_scale", "constraint.form"),
+    ("algo.cost_estimate", "constraint.form"),
+    ("algo.reward_scale", "constraint.form"),
+    ("algo.cost_memory", "constraint.smoothing"),
+];
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Version1 {
