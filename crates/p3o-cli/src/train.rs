@@ -53,20 +53,26 @@ pub fn parse_steps(text: &str) -> Result<u64, Failure> {
     })
 }
 
-/// One line on what differs from the base values.
+/// One line on what differs from the base values, layer by layer.
 fn differences(config: &Config, origins: &BTreeMap<String, String>) -> String {
-    let origin = |text: &String| {
-        let key = text.split('=').next().unwrap_or_default();
-        origins.get(key).map_or_else(|| text.clone(), |origin| format!("{text} ({origin})"))
-    };
     let value = |key: &str| match key.split_once('.') {
         Some(("env", name)) => Some(config.env.get(name)?.to_string()),
         Some(("limits", name)) => Some(config.limits.get(name).map_or("none".into(), f64::to_string)),
         _ => None,
     };
     let of_task = origins.keys().filter_map(|key| Some(format!("{key}={}", value(key)?)));
-    let all: Vec<String> = of_task.chain(config.differences()).map(|text| origin(&text)).collect();
-    let all = if all.is_empty() { "nothing".to_string() } else { all.join(", ") };
+    let mut layers: Vec<(&str, Vec<String>)> = Vec::new();
+    for text in of_task.chain(config.differences()) {
+        let key = text.split('=').next().unwrap_or_default();
+        let origin = origins.get(key).map_or("file", String::as_str);
+        match layers.iter_mut().find(|(layer, _)| *layer == origin) {
+            Some((_, settings)) => settings.push(text),
+            None => layers.push((origin, vec![text])),
+        }
+    }
+    let layers: Vec<String> =
+        layers.iter().map(|(origin, settings)| format!("{} ({origin})", settings.join(", "))).collect();
+    let all = if layers.is_empty() { "nothing".to_string() } else { layers.join("; ") };
     format!("{} by {}; differs from the base settings in: {all}", config.task, config.method())
 }
 
@@ -86,7 +92,7 @@ fn drive(
     let stop = stop_on_ctrl_c("finishing this update, then saving")?;
     pool(threads)?.install(|| {
         let mut run = open()?;
-        about.iter().for_each(|line| say!("{line}"));
+        say!("{}", about.unwrap_or_else(|| going_on(&run)));
         if run.has_restarted() {
             say!("These worlds cannot be continued from a checkpoint: new episodes have started.");
         }
@@ -108,6 +114,17 @@ fn drive(
         table(summary, &folder);
         Ok(())
     })
+}
+
+/// Where a resumed run stands.
+fn going_on(run: &Run) -> String {
+    let (config, made) = (run.learner().config(), run.learner().progress().steps);
+    let all = config.updates() * config.rollout.batch as u64;
+    let folder = shown(run.folder());
+    match made < all {
+        true => format!("{folder}: going on at step {} of {}", thousands(made as f64), thousands(all as f64)),
+        false => format!("{folder}: all of its {} steps are made already", thousands(all as f64)),
+    }
 }
 
 /// Leaves the run's curves in its folder.

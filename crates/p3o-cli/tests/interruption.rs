@@ -81,8 +81,13 @@ fn an_interrupted_run_is_saved_and_says_how_to_go_on() {
         let script = format!("'{}' {command}", env!("CARGO_BIN_EXE_p3o"));
         let shell = Command::new("sh").args(["-c", &script]).current_dir(home.path("")).output().unwrap();
         assert_eq!((shell.status.code(), text(&shell.stderr).as_str()), (Some(0), ""));
-        let first = format!("update {}/25", updates + 1);
-        assert!(text(&shell.stdout).starts_with(&first), "it went on from the interrupted update: {first}");
+        let (said, first) = (text(&shell.stdout), format!("update {}/25", updates + 1));
+        let mut lines = said.lines();
+        assert!(lines.next().is_some_and(|line| line.contains(": going on at step ")), "{said}");
+        assert!(
+            lines.next().is_some_and(|line| line.starts_with(&first)),
+            "it went on from the interrupted update: {said}"
+        );
         assert!(outcome(&home.path(out)) == expected, "after {signal}");
     }
 }

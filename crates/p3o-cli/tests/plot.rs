@@ -79,13 +79,16 @@ fn an_unfinished_run_is_drawn_as_far_as_it_goes() {
 }
 
 #[test]
-fn a_run_made_before_a_setting_was_added_can_be_drawn() {
+fn a_run_that_cannot_be_read_does_not_keep_the_others_from_being_drawn() {
     let home = Home::new();
     train(&home, "PointGather", "a", &[]);
     train(&home, "PointGather", "b", &["--seed", "1"]);
     let toml = std::fs::read_to_string(home.path("a/config.toml")).unwrap();
-    std::fs::write(home.path("a/config.toml"), toml.replace("temperature = 1.5\n", "")).unwrap();
     assert!(home.good(&["plot", "a", "b"]).contains("PointGather: p3o (2)"));
+    std::fs::write(home.path("a/config.toml"), toml.replace("version = 2", "version = 9")).unwrap();
+    let told = home.good(&["plot", "a", "b"]);
+    assert!(told.contains("PointGather: p3o (1)") && told.contains("left out: a/config.toml: "), "{told}");
+    assert!(home.bad(1, &["plot", "a"]).contains("it takes a newer p3o"));
 }
 
 #[test]

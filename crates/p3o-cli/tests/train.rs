@@ -128,7 +128,8 @@ fn a_reader_that_goes_away_does_not_end_the_training() {
     assert_eq!((child.wait().unwrap().code(), complaints.as_str()), (Some(0), ""));
     assert!(
         about.starts_with("PointGoal by p3o; differs from the base settings in: ")
-            && about.contains("p3o.kappa=20 (set)")
+            && about.contains("p3o.kappa=20, ")
+            && about.trim_end().ends_with("(set)")
     );
     assert!(first.starts_with("update 1/20"), "{first}");
     assert_eq!(rows(&home.path("run")).len(), 21);
