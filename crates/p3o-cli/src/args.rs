@@ -77,7 +77,7 @@ pub struct TrainArgs {
 }
 
 /// Arguments of `compare`.
-#[derive(Args, Clone)]
+#[derive(Args)]
 pub struct CompareArgs {
     /// The world, for example PointGoal; `p3o list` shows all.
     pub task: String,

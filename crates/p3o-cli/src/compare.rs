@@ -16,9 +16,9 @@ use std::sync::atomic::Ordering;
 
 /// `p3o compare`
 pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
-    let args = &with_algorithms(args)?;
+    let methods = methods(args)?;
     let folder = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("runs/compare-{}", args.task)));
-    let jobs = jobs(args, &folder)?;
+    let jobs = jobs(args, &methods, &folder)?;
     let workers = args.threads.map_or_else(rayon::current_num_threads, usize::from);
     let stop = stop_on_ctrl_c("finishing these updates, then saving")?;
     let bars = Bars::new(&jobs);
@@ -34,40 +34,26 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     }
     let summaries: Vec<Summary> = ended.into_iter().filter_map(Ended::ok).flatten().collect();
     write_atomic(&folder.join("compare.csv"), csv(&summaries).as_bytes()).map_err(Error::from)?;
-    let groups = group(args, &jobs)?;
+    let groups = group(&methods, &jobs)?;
     let costs: Vec<_> = summaries[0].costs.iter().map(|(name, cost)| (name.clone(), cost.limit)).collect();
     let picture = curves(&[Row { title: args.task.clone(), groups, costs }]);
     for name in ["compare.svg", "compare.png"] {
         plot::write(&picture, &folder.join(name))?;
     }
-    table(args, &summaries);
+    table(args, &methods, &summaries);
     say!("\nIn {}: compare.csv, compare.svg, compare.png, a run's folder per algorithm and seed", shown(&folder));
     Ok(())
 }
 
-/// The arguments with the algorithms that are compared unless others are named: CPO where it can keep all limits.
-fn with_algorithms(args: &CompareArgs) -> Result<CompareArgs, Failure> {
-    let mut args = args.clone();
+/// What to compare: what is named, or the paper's algorithms, CPO only where it can keep all limits.
+fn methods(args: &CompareArgs) -> Result<Vec<Method>, Failure> {
     if args.algos.is_empty() {
-        let base = Request {
-            limits: args.limit.clone(),
-            set: args.set.clone(),
-            shared: true,
-            ..Request::new(&args.task, Algorithm::P3o.into())
-        };
-        let several = base.resolve()?.config.limits.len() > 1;
+        let several = request(args, Algorithm::P3o.into())?.resolve()?.config.limits.len() > 1;
         let all = [Algorithm::P3o, Algorithm::Cpo, Algorithm::PpoLag, Algorithm::Focops, Algorithm::Ppo];
         let able = |a: &Algorithm| !several || a.info().constraints != Constraints::One;
-        args.algos = all.into_iter().filter(able).map(|a| a.to_string()).collect();
+        return Ok(all.into_iter().filter(able).map(Method::from).collect());
     }
-    Ok(args)
-}
-
-/// All algorithms with the first seed, then with the next: a table can be had early.
-fn jobs(args: &CompareArgs, folder: &Path) -> Result<Vec<Job>, Failure> {
-    let mut jobs = Vec::new();
-    let steps = args.steps.as_deref().map(parse_steps).transpose()?;
-    let mut methods: Vec<Method> = Vec::new();
+    let mut methods = Vec::new();
     for algo in &args.algos {
         let method = Method::named(algo)?;
         if methods.contains(&method) {
@@ -75,18 +61,26 @@ fn jobs(args: &CompareArgs, folder: &Path) -> Result<Vec<Job>, Failure> {
         }
         methods.push(method);
     }
+    Ok(methods)
+}
+
+fn request(args: &CompareArgs, method: Method) -> Result<Request, Failure> {
+    Ok(Request {
+        preset: args.preset.clone().unwrap_or_else(|| "quick".into()),
+        set: args.set.clone(),
+        limits: args.limit.clone(),
+        steps: args.steps.as_deref().map(parse_steps).transpose()?,
+        shared: true,
+        ..Request::new(&args.task, method)
+    })
+}
+
+/// All algorithms with the first seed, then with the next: a table can be had early.
+fn jobs(args: &CompareArgs, methods: &[Method], folder: &Path) -> Result<Vec<Job>, Failure> {
+    let mut jobs = Vec::new();
     for seed in 0..u64::from(args.seeds) {
-        for &method in &methods {
-            let request = Request {
-                preset: args.preset.clone().unwrap_or_else(|| "quick".into()),
-                set: args.set.clone(),
-                limits: args.limit.clone(),
-                seed: Some(seed),
-                steps,
-                shared: true,
-                ..Request::new(&args.task, method)
-            };
-            let config = request.resolve()?.config;
+        for &method in methods {
+            let config = Request { seed: Some(seed), ..request(args, method)? }.resolve()?.config;
             jobs.push(Job { config, folder: folder.join(format!("{method}-seed{seed}")) });
         }
     }
@@ -106,14 +100,14 @@ fn somebody_has(set: &[String], jobs: &[Job]) -> Result<(), Failure> {
 }
 
 /// The progress of every algorithm's runs.
-fn group(args: &CompareArgs, jobs: &[Job]) -> Result<Vec<(String, Vec<Table>)>, Error> {
-    let of = |algo: &String| {
-        let own = jobs.iter().filter(|job| job.config.method().to_string() == *algo);
+fn group(methods: &[Method], jobs: &[Job]) -> Result<Vec<(String, Vec<Table>)>, Error> {
+    let of = |method: &Method| {
+        let own = jobs.iter().filter(|job| job.config.method() == *method);
         let tables: Result<Vec<Table>, _> =
             own.map(|job| ProgressCsv::read(&job.folder.join("progress.csv"))).collect();
-        Ok((algo.clone(), tables?))
+        Ok((method.to_string(), tables?))
     };
-    args.algos.iter().map(of).collect()
+    methods.iter().map(of).collect()
 }
 
 /// A row per run.
@@ -142,7 +136,7 @@ fn spread(values: impl Iterator<Item = Option<f64>>) -> String {
     if values.len() < 2 { figure(sample.mean) } else { format!("{} ± {}", figure(sample.mean), figure(sample.sd)) }
 }
 
-fn table(args: &CompareArgs, summaries: &[Summary]) {
+fn table(args: &CompareArgs, methods: &[Method], summaries: &[Summary]) {
     let seeds = if args.seeds == 1 { "seed 0".to_string() } else { format!("{} seeds", args.seeds) };
     say!("\n{}: {} steps, {seeds}; means over the last tenth\n", args.task, thousands(summaries[0].steps as f64));
     let limits = summaries[0].costs.iter().map(|(name, cost)| match cost.limit {
@@ -153,12 +147,12 @@ fn table(args: &CompareArgs, summaries: &[Summary]) {
     let mut headings: Vec<&str> = headings.iter().map(String::as_str).collect();
     headings.extend(["limits kept", "time per run"]);
     let mut grid = Grid::new(&headings);
-    for algo in &args.algos {
-        let own: Vec<&Summary> = summaries.iter().filter(|s| s.algo == *algo).collect();
+    for algo in methods.iter().map(Method::to_string) {
+        let own: Vec<&Summary> = summaries.iter().filter(|s| s.algo == algo).collect();
         // A cost that no episode has shown is not one within its limit.
         let keeps = |s: &&&Summary| s.costs.values().all(|c| c.limit.is_none() || c.satisfied == Some(true));
         let kept = own.iter().filter(keeps).count();
-        let mut row = vec![algo.clone(), spread(own.iter().map(|s| s.return_mean))];
+        let mut row = vec![algo, spread(own.iter().map(|s| s.return_mean))];
         row.extend(summaries[0].costs.keys().map(|name| spread(own.iter().map(|s| s.costs[name].mean))));
         row.push(format!("{kept} of {}", own.len()));
         row.push(duration(own.iter().map(|s| s.wall_s).sum::<f64>() / own.len() as f64));

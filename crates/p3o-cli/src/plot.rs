@@ -4,7 +4,7 @@ use crate::Failure;
 use crate::args::PlotArgs;
 use crate::screen::{say, thousands};
 use crate::train::shown;
-use p3o::config::{Config, Method, plain};
+use p3o::config::{Config, Method, Setting, plain};
 use p3o::record::{ProgressCsv, Table, write_atomic};
 use p3o::run::load_config;
 use p3o_lab::figure::{Picture, Row, curves};
@@ -127,10 +127,7 @@ impl Found {
 
     /// A setting's value, `section.name`.
     fn setting(&self, key: &str) -> Option<toml::Value> {
-        let find = |(section, field, value): (&str, &p3o::config::Field, toml::Value)| {
-            (format!("{section}.{}", field.name) == key).then_some(value)
-        };
-        self.config.settings().into_iter().find_map(find)
+        self.config.settings().into_iter().find(|setting| setting.key() == key).map(|setting| setting.value)
     }
 
     fn number(&self, key: &str) -> Option<f64> {
@@ -181,11 +178,10 @@ fn rows(runs: &[Found]) -> Vec<Row> {
 
 /// The runs of one algorithm, apart where their settings are.
 fn groups(method: Method, mut runs: Vec<&Found>) -> Vec<(String, Vec<Table>)> {
-    let all = runs[0].config.settings();
-    let keys = all.iter().map(|(section, field, _)| format!("{section}.{}", field.name));
-    let matters = |key: &String| !key.starts_with("run.");
+    let matters = |setting: &Setting| setting.section != "run";
     let differs = |key: &String| runs.iter().any(|run| run.setting(key) != runs[0].setting(key));
-    let keys: Vec<String> = keys.filter(matters).filter(differs).collect();
+    let all = runs[0].config.settings().into_iter().filter(matters);
+    let keys: Vec<String> = all.map(|setting| setting.key()).filter(differs).collect();
     runs.sort_by(|a, b| {
         keys.iter().map(|k| a.number(k)).partial_cmp(keys.iter().map(|k| b.number(k))).unwrap_or(Equal)
     });

@@ -4,7 +4,7 @@ use crate::Failure;
 use crate::args::SettingsArgs;
 use crate::screen::say;
 use crate::train::parse_steps;
-use p3o::config::Resolved;
+use p3o::config::{Resolved, Setting};
 use p3o::{Method, Request};
 
 /// `p3o settings`
@@ -44,12 +44,13 @@ fn show(resolved: &Resolved, of_task: bool) {
         say!("The base values for {}\n", config.method());
     }
     let mut last = "";
-    for (section, field, value) in config.settings() {
+    for setting in config.settings() {
+        let (key, Setting { section, field, value }) = (setting.key(), setting);
         if section != last {
             say!("{}[{section}]", if last.is_empty() { "" } else { "\n" });
             last = section;
         }
-        let origin = resolved.origins.get(&format!("{section}.{}", field.name)).map_or("base", String::as_str);
+        let origin = resolved.origins.get(&key).map_or("base", String::as_str);
         say!("{} = {}    ({origin})", field.name, p3o::config::plain(&value));
         say!("    {} [{}]", field.about(), field.takes);
     }

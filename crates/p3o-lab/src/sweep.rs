@@ -156,8 +156,7 @@ fn values(config: &Config) -> Vec<(String, Value)> {
     let numbers = tables
         .into_iter()
         .flat_map(|(table, numbers)| numbers.iter().map(move |(key, x)| (format!("{table}.{key}"), Value::Float(*x))));
-    let settings = config.settings().into_iter();
-    let settings = settings.map(|(section, field, value)| (format!("{section}.{}", field.name), value));
+    let settings = config.settings().into_iter().map(|setting| (setting.key(), setting.value));
     words.into_iter().chain(numbers).chain(settings).collect()
 }
 

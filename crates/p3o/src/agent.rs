@@ -88,8 +88,7 @@ impl Agent {
 
     /// The limit of each of the world's costs; infinite where there was none.
     pub fn limits(&self) -> Vec<f64> {
-        let limit = |name: &str| self.config.limits.get(name).copied().unwrap_or(f64::INFINITY);
-        self.spec.costs.iter().map(|cost| limit(&cost.name)).collect()
+        self.config.limits_of(&self.spec)
     }
 
     /// The normaliser of an agent's observations: [`Normalizer::affine`] has its numbers.

@@ -96,8 +96,8 @@ pub struct Report {
 impl Learner {
     /// A fresh learner in the worlds that `make` makes.
     pub fn new(config: Config, make: &dyn Fn() -> Box<dyn Env>) -> Result<Self, Error> {
-        let spec = make().spec().clone();
-        config.check(&spec)?;
+        // Before so many worlds are made: their number may make no sense.
+        config.check(make().spec())?;
         let envs = config.rollout.envs;
         Self::with_worlds(config, Box::new(VecEnv::new(make, envs)))
     }
@@ -165,8 +165,7 @@ impl Learner {
 
     /// Limits of all costs, in the world's order; infinite where there is none.
     pub fn limits(&self) -> Vec<f64> {
-        let limit = |name: &str| self.config.limits.get(name).copied().unwrap_or(f64::INFINITY);
-        self.spec.costs.iter().map(|c| limit(&c.name)).collect()
+        self.config.limits_of(&self.spec)
     }
 
     /// What acts, in the order of the agents: one actor, or one per agent.
@@ -326,8 +325,8 @@ impl Tally {
 }
 
 impl Part for Tally {
-    fn merge(&mut self, next: &Tally) {
-        self.episodes.extend_from_slice(&next.episodes);
+    fn merge(&mut self, next: Tally) {
+        self.episodes.extend(next.episodes);
         self.costs_per_step.iter_mut().zip(&next.costs_per_step).for_each(|(sum, c)| *sum += c);
     }
 }

@@ -32,7 +32,7 @@ impl Moments {
 
 impl Part for Moments {
     /// The moments of both together (Chan et al., 1979).
-    fn merge(&mut self, next: &Moments) {
+    fn merge(&mut self, next: Moments) {
         if next.count == 0.0 {
             return;
         }

@@ -6,19 +6,19 @@
 //! several processes, their parts are brought together here.
 
 /// A part of a total.
-pub trait Part {
+pub trait Part: Sized {
     /// Takes in the part that follows.
-    fn merge(&mut self, next: &Self);
+    fn merge(&mut self, next: Self);
 }
 
 impl Part for f64 {
-    fn merge(&mut self, next: &f64) {
+    fn merge(&mut self, next: f64) {
         *self += next;
     }
 }
 
 /// Merges parts into a total, in their order.
 pub fn reduce<P: Part>(mut total: P, parts: impl IntoIterator<Item = P>) -> P {
-    parts.into_iter().for_each(|part| total.merge(&part));
+    parts.into_iter().for_each(|part| total.merge(part));
     total
 }

@@ -3,7 +3,7 @@
 use crate::util::{SMALL, method, one_line, small_task, spec_for, task_of};
 use p3o::algo::p3o::Form;
 use p3o::algo::{Constraints, Order};
-use p3o::config::{Activation, Agents, PRESETS, Preset, Takes, VERSION, count};
+use p3o::config::{Activation, Agents, PRESETS, Preset, Setting, Takes, VERSION, count};
 use p3o::run::named_task;
 use p3o::{Algorithm, Config, ConfigError, Method, Request};
 use p3o_env::{EnvSpec, TASKS, tasks};
@@ -372,8 +372,7 @@ fn shared_settings_are_passed_over_where_an_algorithm_does_not_have_them() {
             Err(p3o::Error::Config(ConfigError::OfAnother { .. } | ConfigError::WithoutEffect { .. }))
         ));
         // The small settings leave nothing to the preset: every setting is among them.
-        for (section, field, _) in resolved.config.settings() {
-            let key = format!("{section}.{}", field.name);
+        for key in resolved.config.settings().iter().map(Setting::key) {
             assert_eq!(resolved.origins.get(&key).map(String::as_str), Some("set"), "{key} of {name}");
         }
     }
@@ -384,7 +383,7 @@ fn shared_settings_are_passed_over_where_an_algorithm_does_not_have_them() {
 /// The keys of all settings of all algorithms.
 fn all_keys() -> Vec<String> {
     let of = |algorithm: &Algorithm| Config::base("", (*algorithm).into()).settings();
-    Algorithm::ALL.iter().flat_map(of).map(|(section, field, _)| format!("{section}.{}", field.name)).collect()
+    Algorithm::ALL.iter().flat_map(of).map(|setting| setting.key()).collect()
 }
 
 /// What a preset names that does not exist.
@@ -465,7 +464,7 @@ fn every_setting_is_documented_in_one_line_and_its_base_value_is_in_range() {
                 }
             }
         }
-        assert_eq!(config.settings().iter().filter(|(section, ..)| *section == "run").count(), 3);
+        assert_eq!(config.settings().iter().filter(|setting| setting.section == "run").count(), 3);
     }
 }
 
@@ -721,7 +720,7 @@ fn the_quick_preset_suits_single_tasks_and_the_papers_is_literal() {
     // CPO and its kin take whole batches; PPO-L and its kin keep the base's.
     let cpo = of("quick", Algorithm::Cpo, "AntCircle");
     assert_eq!((cpo.rollout.batch, ant.rollout.batch, cpo.critic.minibatch), (8000, 8000, 2000));
-    assert!(!cpo.settings().iter().any(|(section, field, _)| *section == "policy" && field.name == "minibatch"));
+    assert!(!cpo.settings().iter().any(|setting| setting.key() == "policy.minibatch"));
     let lagrangian = of("quick", Algorithm::PpoLag, "AntCircle");
     assert_eq!((lagrangian.policy.minibatch, lagrangian.policy.passes, lagrangian.critic.minibatch), (0, 40, 2000));
     let gather = of("quick", Algorithm::P3o, "PointGather");

@@ -19,7 +19,7 @@
 //! takes the first fraction of x with KL <= delta, a cost surrogate that grows by no more than max(-c, 0), and a reward
 //! surrogate that does not fall, unless the policy is over its limit (c > 0) and may have to pay for coming back.
 
-use super::natural::{add, dot, gradient, line_search, solve, solver_settings};
+use super::natural::{Solver, add, dot, gradient, line_search, solve, solver_settings};
 use super::{Column, Constraints, Info, Order, Passes, Update, trpo};
 
 /// What it is and needs.
@@ -96,6 +96,17 @@ pub fn accepts(c: f64, reward_change: f64, cost_change: f64) -> bool {
     (reward_change >= 0.0 || c > 0.0) && cost_change <= (-c).max(0.0)
 }
 
+/// g and b.
+pub(super) fn gradients(update: &mut Update) -> (Vec<f64>, Vec<f64>) {
+    let g = gradient(update, update.settings.entropy, 1.0, &[0.0]);
+    (g, gradient(update, 0.0, 0.0, &[-1.0]))
+}
+
+/// The line search of CPO and PCPO along x.
+pub(super) fn search(update: &mut Update, solver: &Solver, x: &[f64], c: f64, report: &mut Passes) {
+    line_search(update, solver, x, report, |before, after| accepts(c, before[0] - after[0], after[1] - before[1]));
+}
+
 /// One update. Without a constraint it is TRPO's.
 pub fn update(settings: &Settings, update: &mut Update) -> Passes {
     let solver = settings.solver();
@@ -104,16 +115,13 @@ pub fn update(settings: &Settings, update: &mut Update) -> Passes {
         trpo::step(update, &solver, 1.0, &[], &mut report);
         return report;
     };
-    let g = gradient(update, update.settings.entropy, 1.0, &[0.0]);
-    let b = gradient(update, 0.0, 0.0, &[-1.0]);
+    let (g, b) = gradients(update);
     let (h_g, h_b) = (solve(update, &solver, &g), solve(update, &solver, &b));
     let step = best_step(dot(&g, &h_g), dot(&g, &h_b), dot(&b, &h_b), c, update.settings.target_kl);
     let mut x = vec![0.0; g.len()];
     add(&mut x, step.on_g, &h_g);
     add(&mut x, step.on_b, &h_b);
     (report.gradient_norm, report.case) = (dot(&g, &g).sqrt(), Some(step.case));
-    line_search(update, &solver, &x, &mut report, |before, after| {
-        accepts(c, before[0] - after[0], after[1] - before[1])
-    });
+    search(update, &solver, &x, c, &mut report);
     report
 }

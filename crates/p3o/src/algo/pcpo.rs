@@ -11,8 +11,8 @@
 //! A policy far over its limit is projected far away; such an x is shortened to x.H x / 2 = delta. The line search
 //! accepts as that of CPO does.
 
-use super::cpo::accepts;
-use super::natural::{add, dot, gradient, line_search, product, solve, solver_settings};
+use super::cpo::{gradients, search};
+use super::natural::{add, dot, product, solve, solver_settings};
 use super::{Column, Constraints, Info, Order, Passes, Update, trpo};
 use crate::config::schema::words;
 
@@ -59,8 +59,7 @@ pub fn update(settings: &Settings, update: &mut Update) -> Passes {
         trpo::step(update, &solver, 1.0, &[], &mut report);
         return report;
     };
-    let g = gradient(update, update.settings.entropy, 1.0, &[0.0]);
-    let b = gradient(update, 0.0, 0.0, &[-1.0]);
+    let (g, b) = gradients(update);
     let mut x = solve(update, &solver, &g);
     let l_b = match settings.projection {
         Projection::Kl => solve(update, &solver, &b),
@@ -74,8 +73,6 @@ pub fn update(settings: &Settings, update: &mut Update) -> Passes {
         x.iter_mut().for_each(|x| *x *= (delta / length).sqrt());
     }
     report.gradient_norm = dot(&g, &g).sqrt();
-    line_search(update, &solver, &x, &mut report, |before, after| {
-        accepts(c, before[0] - after[0], after[1] - before[1])
-    });
+    search(update, &solver, &x, c, &mut report);
     report
 }

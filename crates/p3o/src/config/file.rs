@@ -1,8 +1,8 @@
 //! A configuration as a TOML file, complete and with the version of its format.
 
-use super::{Agents, Config, Method, known, upgrade};
+use super::{Agents, Config, Method, Setting, known, upgrade};
 use crate::algo::Algorithm;
-use crate::error::{ConfigError, suggest};
+use crate::error::ConfigError;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use toml::{Table, Value};
@@ -23,7 +23,7 @@ impl Config {
             let _ = write!(text, "\n[{name}]\n{table}");
         }
         let mut last = "";
-        for (section, field, value) in self.settings() {
+        for Setting { section, field, value } in self.settings() {
             if section != last {
                 let _ = write!(text, "\n[{section}]\n");
                 last = section;
@@ -76,8 +76,8 @@ impl Reader<'_> {
         config.env = self.numbers("env")?;
         config.limits = self.numbers("limits")?;
         let mut missing = None;
-        for (section, field, _) in config.settings() {
-            let key = format!("{section}.{}", field.name);
+        for setting in config.settings() {
+            let (key, Setting { section, field, .. }) = (setting.key(), setting);
             let found = self.table.get_mut(section).and_then(Value::as_table_mut).and_then(|t| t.remove(field.name));
             match found {
                 Some(value) => config.assign(&key, field, &value).map_err(|e| self.at(section, field.name, e))?,
@@ -121,28 +121,20 @@ impl Reader<'_> {
         table.into_iter().map(number).collect()
     }
 
-    /// What is left over is no setting of this run.
+    /// What is left over is no setting of this run: those have been taken out.
     fn nothing_left(&self, config: &Config) -> Result<(), ConfigError> {
+        let none = "a setting of this run would have been taken out";
         for (key, value) in &self.table {
-            let known = config.settings();
-            match value {
-                Value::Table(section) => {
-                    if let Some(name) = section.keys().next() {
-                        let error = config.find(&format!("{key}.{name}")).err();
-                        let fallback = ConfigError::NoSuchSetting { key: format!("{key}.{name}"), hint: String::new() };
-                        return Err(self.at(key, name, error.unwrap_or(fallback)));
-                    }
-                    if !known.iter().any(|(section, ..)| section == key) {
-                        let hint = suggest(key, known.iter().map(|(section, ..)| *section));
-                        return Err(self.at("", key, ConfigError::NoSuchSetting { key: key.clone(), hint }));
-                    }
-                }
-                _ => {
-                    let error = config.find(key).err();
-                    let fallback = ConfigError::NoSuchSetting { key: key.clone(), hint: String::new() };
-                    return Err(self.at("", key, error.unwrap_or(fallback)));
-                }
-            }
+            let (section, name) = match value {
+                Value::Table(section) => match section.keys().next() {
+                    Some(name) => (key.as_str(), name),
+                    None if config.sections().iter().any(|(section, _)| section == key) => continue,
+                    None => ("", key),
+                },
+                _ => ("", key),
+            };
+            let whole = if section.is_empty() { name.clone() } else { format!("{section}.{name}") };
+            return Err(self.at(section, name, config.find(&whole).expect_err(none)));
         }
         Ok(())
     }

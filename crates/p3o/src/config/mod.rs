@@ -88,6 +88,24 @@ impl std::fmt::Display for Method {
     }
 }
 
+/// A setting of a run with its value.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// The section it stands in.
+    pub section: &'static str,
+    /// What it is.
+    pub field: &'static Field,
+    /// Its value.
+    pub value: Value,
+}
+
+impl Setting {
+    /// Its full name: `p3o.kappa`.
+    pub fn key(&self) -> String {
+        format!("{}.{}", self.section, self.field.name)
+    }
+}
+
 /// All settings of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -179,22 +197,27 @@ impl Config {
         })
     }
 
-    /// Every setting that this run's algorithm has: section, field and value.
-    pub fn settings(&self) -> Vec<(&'static str, &'static Field, Value)> {
+    /// Every setting that this run's algorithm has.
+    pub fn settings(&self) -> Vec<Setting> {
         let info = self.algorithm().info();
         let of = |(name, section): (&'static str, &dyn Section)| {
             let fields = section.fields().iter().filter(|field| field.needs.met_by(info));
             let value = |field: &Field| section.get(field.name).expect("a section has its own fields");
-            fields.map(|field| (name, field, value(field))).collect::<Vec<_>>()
+            fields.map(|field| Setting { section: name, field, value: value(field) }).collect::<Vec<_>>()
         };
         self.sections().into_iter().flat_map(of).collect()
+    }
+
+    /// The limit of each of a world's costs, in the world's order; infinite where there is none.
+    pub fn limits_of(&self, spec: &EnvSpec) -> Vec<f64> {
+        spec.costs.iter().map(|cost| self.limits.get(&cost.name).copied().unwrap_or(f64::INFINITY)).collect()
     }
 
     /// What differs from the base values, as assignments. Task, algorithm, options and limits are not among them.
     pub fn differences(&self) -> Vec<String> {
         let base = Config::base(&self.task, self.method()).settings();
-        let own = self.settings().into_iter().zip(base).filter(|((_, _, value), (_, _, base))| value != base);
-        own.map(|((section, field, value), _)| format!("{section}.{}={}", field.name, plain(&value))).collect()
+        let own = self.settings().into_iter().zip(base).filter(|(own, base)| own.value != base.value);
+        own.map(|(own, _)| format!("{}={}", own.key(), plain(&own.value))).collect()
     }
 
     /// Changes one value: `p3o.kappa=10`, `net.hidden=[128,128]`, `env.level=2`, `limits.hazards=30`.
@@ -259,7 +282,7 @@ impl Config {
 
     /// The setting that was likely meant: the same name in some section, or a similar one.
     fn hint(&self, key: &str, section: &str, name: &str) -> String {
-        let keys: Vec<String> = self.settings().iter().map(|(s, field, _)| format!("{s}.{}", field.name)).collect();
+        let keys: Vec<String> = self.settings().iter().map(Setting::key).collect();
         let same = keys.iter().find(|k| k.split_once('.').is_some_and(|(_, n)| n == name));
         let here = keys.iter().filter(|k| k.split_once('.').is_some_and(|(s, _)| s == section));
         let renamed = upgrade::RENAMED.iter().find(|(old, _)| *old == key);
@@ -311,8 +334,8 @@ impl Config {
 
     /// Whether every value makes sense alone.
     fn check_values(&self) -> Result<(), ConfigError> {
-        for (section, field, value) in self.settings() {
-            field.takes.check(&format!("{section}.{}", field.name), &value)?;
+        for setting in self.settings() {
+            setting.field.takes.check(&setting.key(), &setting.value)?;
         }
         for (key, value) in [("run.seed", self.run.seed), ("run.steps", self.run.steps)] {
             if i64::try_from(value).is_err() {

@@ -292,8 +292,8 @@ fn compare(policy: &Policy, against: &gaussian::Against<f32>, old: &Behaviour, r
 }
 
 impl Part for PartSums {
-    fn merge(&mut self, next: &PartSums) {
-        self.sums.merge(&next.sums);
+    fn merge(&mut self, next: PartSums) {
+        self.sums.merge(next.sums);
         self.d_log_std.iter_mut().zip(&next.d_log_std).for_each(|(t, p)| *t += p);
     }
 }

@@ -81,8 +81,8 @@ impl Sums {
 }
 
 impl Part for Sums {
-    fn merge(&mut self, next: &Sums) {
-        self.add(next, 1.0);
+    fn merge(&mut self, next: Sums) {
+        self.add(&next, 1.0);
     }
 }
 
