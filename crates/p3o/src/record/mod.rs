@@ -6,6 +6,7 @@
 mod append;
 mod atomic;
 mod csv;
+mod read;
 mod runlock;
 mod stats;
 mod tensorboard;
@@ -13,6 +14,7 @@ mod tensorboard;
 pub use atomic::write_atomic;
 pub use csv::{ProgressCsv, Table};
 pub use p3o_env::fnv1a;
+pub use read::{read_file, read_text, read_text_stream};
 pub use runlock::RunLock;
 pub use stats::Summary;
 pub use tensorboard::EventWriter;
