@@ -69,7 +69,7 @@ pub fn bench(args: &BenchArgs) -> Result<(), Failure> {
         let measured = figures.peak_gflops.max(before).max(peak(&pool, args.seconds / 8.0));
         let updates = [figures.update_gflops, figures.update256_gflops];
         let settled = Peak::settle(measured, &updates, || peak(&pool, args.seconds));
-        figures.peak_isa = format!("{:?}", Isa::detect());
+        figures.peak_isa = format!("{:?}", Isa::current());
         (figures.peak_gflops, figures.peak_from_update) = (settled.gflops, settled.from_update);
         [figures.update_share, figures.update256_share] = updates.map(|rate| rate / settled.gflops);
     }
@@ -93,7 +93,7 @@ fn steps(figures: &mut Figures, pool: &rayon::ThreadPool, seconds: f64) {
 
 /// What the pool's threads reach together in registers alone, each at its fastest.
 fn peak(pool: &rayon::ThreadPool, seconds: f64) -> f64 {
-    pool.broadcast(|_| peak_gflops(Isa::detect(), seconds)).iter().sum()
+    pool.broadcast(|_| peak_gflops(Isa::current(), seconds)).iter().sum()
 }
 
 /// The rate that counts as 100 %.
@@ -270,7 +270,7 @@ fn peak_rss_mb() -> f64 {
 }
 
 fn table(all: &[Figures]) {
-    say!("{:?}, PointGoal; networks 64x64 unless said otherwise\n", Isa::detect());
+    say!("{:?}, PointGoal; networks 64x64 unless said otherwise\n", Isa::current());
     let headings: Vec<String> =
         all.iter().map(|f| format!("{} thread{}", f.threads, if f.threads == 1 { "" } else { "s" })).collect();
     let headings: Vec<&str> = std::iter::once("").chain(headings.iter().map(String::as_str)).collect();
@@ -281,7 +281,7 @@ fn table(all: &[Figures]) {
     row("environment steps/s", &|f| thousands(f.env_steps_per_s));
     row("with inference", &|f| thousands(f.rollout_steps_per_s));
     row("with training (batch 20,000, 40 passes)", &|f| thousands(f.train_steps_per_s));
-    row(&format!("peak GFLOP/s, {:?}", Isa::detect()), &|f| format!("{:.0}", f.peak_gflops));
+    row(&format!("peak GFLOP/s, {:?}", Isa::current()), &|f| format!("{:.0}", f.peak_gflops));
     row("update GFLOP/s", &|f| format!("{:.0}", f.update_gflops));
     row("  share of peak", &|f| format!("{:.0} %", 100.0 * f.update_share));
     row("update GFLOP/s, 256x256", &|f| format!("{:.0}", f.update256_gflops));

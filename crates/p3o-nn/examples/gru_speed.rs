@@ -4,7 +4,7 @@ use rand_chacha::rand_core::SeedableRng;
 
 fn main() {
     const STEPS: usize = 25;
-    let isa = Isa::detect();
+    let isa = Isa::current();
     for threads in [1, 2] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         for (what, sizes) in [("GRU alone", &[64, 64, 1][..]), ("whole network", &[18, 64, 64, 64, 5])] {

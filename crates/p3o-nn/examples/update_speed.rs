@@ -3,7 +3,7 @@ use p3o_nn::*;
 use rand_chacha::rand_core::SeedableRng;
 
 fn main() {
-    let isa = Isa::detect();
+    let isa = Isa::current();
     println!("{isa:?}: peak {:.0} GFLOP/s per thread", peak_gflops(isa, 0.3));
     for threads in [1, 2] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();

@@ -12,13 +12,13 @@ use crate::activation::Activation;
 use crate::adam::Adam;
 use crate::block::Block;
 use crate::buffer::Buffer;
+use crate::isa::Isa;
 use crate::kernels::{Kernels, PANEL, padded, panels};
 use crate::matrix::{End, Matrices, NormParams, Start, View, ViewMut};
 use crate::mlp::transpose;
 use crate::real::Real;
 use crate::reduce;
 use crate::sequences::Sequences;
-use crate::simd::Isa;
 use crate::tiles::TILE_ROWS;
 use crate::workspace::PassBuffers;
 use rayon::prelude::*;
@@ -139,7 +139,7 @@ impl<E: Real> Gru<E> {
     /// A network of the given widths: inputs, dense layers, the GRU, outputs. The gains of normalisations are
     /// one, all other parameters zero.
     pub fn new(sizes: &[usize], activation: Activation) -> Self {
-        Gru::on(Isa::detect(), sizes, activation)
+        Gru::on(Isa::current(), sizes, activation)
     }
 
     /// The same on a chosen set of instructions.

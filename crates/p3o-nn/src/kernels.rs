@@ -10,8 +10,9 @@
 //! `table!` compiles them. Pointers that step through a matrix may leave it after the last step, hence `wrapping_add`.
 
 use crate::cell::{Cell, CellBack, Norm, NormBack};
+use crate::isa::Isa;
 use crate::real::Real;
-use crate::simd::{Isa, LANES, Scalar, Simd};
+use crate::simd::{LANES, Scalar, Simd};
 
 /// Columns of a panel.
 pub(crate) const PANEL: usize = 32;

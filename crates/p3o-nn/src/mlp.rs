@@ -3,11 +3,11 @@
 use crate::activation::Activation;
 use crate::adam::Adam;
 use crate::buffer::Buffer;
+use crate::isa::Isa;
 use crate::kernels::{Kernels, PANEL, padded, panels};
 use crate::matrix::{End, Matrices, Start, View, ViewMut, get_row, put_row};
 use crate::real::Real;
 use crate::reduce;
-use crate::simd::Isa;
 use crate::tiles::{TILE_ROWS, TILE_STRIDE, Tiles};
 use crate::workspace::PassBuffers;
 use rayon::prelude::*;
@@ -85,7 +85,7 @@ pub(crate) fn transpose<E: Real>(weights: &[E], inputs: usize, outputs: usize, t
 impl<E: Real> Mlp<E> {
     /// A network of the given widths, inputs first and outputs last, with all parameters zero.
     pub fn new(sizes: &[usize], activation: Activation) -> Self {
-        Mlp::on(Isa::detect(), sizes, activation)
+        Mlp::on(Isa::current(), sizes, activation)
     }
 
     /// The same on a chosen set of instructions.

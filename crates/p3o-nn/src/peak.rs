@@ -1,8 +1,8 @@
 //! What a processor's core can compute at most.
 
+use crate::isa::Isa;
 use crate::matrix;
 use crate::real::Real;
-use crate::simd::Isa;
 use std::hint::black_box;
 use std::time::Instant;
 

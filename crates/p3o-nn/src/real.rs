@@ -1,7 +1,7 @@
 //! The two number types: f32 for training, f64 for checks.
 
+use crate::isa::Isa;
 use crate::kernels::Kernels;
-use crate::simd::Isa;
 use std::fmt::Debug;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};

@@ -9,44 +9,11 @@ use crate::real::Real;
 /// Lanes of a vector.
 pub(crate) const LANES: usize = 16;
 
-/// Which instructions the kernels use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Isa {
-    /// 512-bit vectors.
-    Avx512,
-    /// 256-bit vectors with fused multiply-add.
-    Avx2,
-    /// No explicit vectors: any processor.
-    Scalar,
-}
-
-impl Isa {
-    /// The best one this processor has.
-    pub fn detect() -> Isa {
-        Isa::available()[0]
-    }
-
-    /// All that this processor has, best first.
-    pub fn available() -> &'static [Isa] {
-        #[cfg(target_arch = "x86_64")]
-        {
-            let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
-            if avx2 && is_x86_feature_detected!("avx512f") {
-                return &[Isa::Avx512, Isa::Avx2, Isa::Scalar];
-            }
-            if avx2 {
-                return &[Isa::Avx2, Isa::Scalar];
-            }
-        }
-        &[Isa::Scalar]
-    }
-}
-
 /// A set of instructions on sixteen-lane vectors.
 ///
 /// # Safety
 /// The methods may only run where the instructions exist: inside a function compiled with their `target_feature`, called
-/// after [`Isa::available`] named it. Pointers must be valid for sixteen elements; no alignment is assumed.
+/// after [`Isa::available`](crate::Isa::available) named it. Pointers must be valid for sixteen elements; no alignment is assumed.
 #[allow(clippy::missing_safety_doc)] // one contract for all, stated above
 pub(crate) unsafe trait Simd: Copy + 'static {
     type E: Real;

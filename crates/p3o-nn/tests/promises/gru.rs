@@ -173,8 +173,8 @@ fn the_norm_and_the_head_by_hand() {
 fn outputs_are_those_of_plain_loops() {
     for sizes in SHAPES {
         for activation in ACTIVATIONS {
-            let net = random_gru::<f64>(Isa::detect(), sizes, activation, 1);
-            let single = random_gru::<f32>(Isa::detect(), sizes, activation, 1);
+            let net = random_gru::<f64>(Isa::current(), sizes, activation, 1);
+            let single = random_gru::<f32>(Isa::current(), sizes, activation, 1);
             let (batch, plain) = (Batch::random(&net, 29, 7, 2), Plain::of(&net));
             let expected: Vec<f64> = (0..29).flat_map(|s| plain.sequence(&batch, s)).flatten().collect();
             let found = evaluate_gru(&net, &batch.packed(&net));
@@ -219,7 +219,7 @@ fn loss_of_sequence(plain: &Plain, batch: &Batch<f64>, s: usize) -> f64 {
 /// thousandth of the piece's largest are compared on that scale.
 fn check_gradient(sizes: &[usize], activation: Activation, count: usize, steps: usize, stride: usize) {
     let what = format!("{sizes:?} {activation:?} {count} x {steps}");
-    let net = random_gru::<f64>(Isa::detect(), sizes, activation, 1);
+    let net = random_gru::<f64>(Isa::current(), sizes, activation, 1);
     let (mut batch, plain) = (Batch::random(&net, count, steps, 2), Plain::of(&net));
     let rng = &mut rng(3);
     // Away from the kinks of relu: none may be crossed by a step below.
@@ -283,7 +283,7 @@ fn gradients_of_wide_networks_and_many_blocks() {
 /// Also after a batch of more, longer or shorter sequences.
 #[test]
 fn workspace_keeps_nothing_from_the_pass_before() {
-    let net = random_gru::<f64>(Isa::detect(), &[5, 17, 33, 2], Activation::Tanh, 1);
+    let net = random_gru::<f64>(Isa::current(), &[5, 17, 33, 2], Activation::Tanh, 1);
     let (long, short) = (Batch::random(&net, 200, 9, 2), Batch::random(&net, 14, 4, 3));
     let mut used = net.pass_workspace(16);
     for (first, then) in [(&long, &short), (&short, &long)] {
@@ -319,7 +319,7 @@ fn all_results(mut net: Gru<f32>, batch: &Batch<f32>) -> Vec<Vec<u32>> {
 #[test]
 fn one_two_and_three_threads() {
     for (count, steps) in [(13, 7), (100, 10), (250, 5)] {
-        let net = random_gru::<f32>(Isa::detect(), &[18, 33, 64, 5], Activation::Tanh, 1);
+        let net = random_gru::<f32>(Isa::current(), &[18, 33, 64, 5], Activation::Tanh, 1);
         let batch = Batch::random(&net, count, steps, 2);
         let on = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let expected = on(1).install(|| all_results(net.clone(), &batch));
@@ -389,7 +389,7 @@ fn a_step_at_a_time_is_the_whole_sequence() {
 /// A sequence named twice, in another order, and after a larger batch: the outputs are those of its own rows.
 #[test]
 fn gathered_sequences_are_the_sequences_themselves() {
-    let net = random_gru::<f32>(Isa::detect(), &[5, 17, 20, 3], Activation::Tanh, 1);
+    let net = random_gru::<f32>(Isa::current(), &[5, 17, 20, 3], Activation::Tanh, 1);
     let batch = Batch::random(&net, 40, 6, 2);
     let mut x = batch.packed(&net);
     let all = evaluate_gru(&net, &x);
@@ -404,7 +404,7 @@ fn gathered_sequences_are_the_sequences_themselves() {
 /// Whole episodes cut into thirds that begin in the states on the way have the same outputs, to the bit.
 #[test]
 fn states_on_the_way_continue_the_sequence() {
-    let net = random_gru::<f32>(Isa::detect(), &[5, 17, 20, 3], Activation::Tanh, 1);
+    let net = random_gru::<f32>(Isa::current(), &[5, 17, 20, 3], Activation::Tanh, 1);
     let mut batch = Batch::random(&net, 17, 12, 2);
     let x = batch.packed(&net);
     let whole = evaluate_gru(&net, &x);
@@ -467,7 +467,7 @@ fn packing_round_trips_and_its_padding_stays_zero() {
         for l in 0..net.depth() {
             assert_eq!(net.layer(l), layer(l, net.shape(l).0, net.shape(l).1), "{}", net.name(l));
         }
-        let mut net = random_gru::<f32>(Isa::detect(), sizes, Activation::Relu, 1);
+        let mut net = random_gru::<f32>(Isa::current(), sizes, Activation::Relu, 1);
         let x = Batch::random(&net, 30, 4, 2).packed(&net);
         let (mut workspace, mut adam) = (net.pass_workspace(3), Adam::new(packed.len(), 1e-2));
         for _ in 0..3 {

@@ -16,7 +16,7 @@ fn unit(isa: Isa, weight: f32) -> Mlp<f32> {
 }
 
 fn tanh(x: &[f32]) -> Vec<f32> {
-    evaluate(&unit(Isa::detect(), 1.0), &tiles(1, x))
+    evaluate(&unit(Isa::current(), 1.0), &tiles(1, x))
 }
 
 /// The gap from |exact| as f32 to the next number.
