@@ -19,6 +19,8 @@ pub enum Command {
     Train(TrainArgs),
     /// Go on with a run where its last checkpoint left it.
     Resume(ResumeArgs),
+    /// Take over a config.toml or progress.csv that was changed by hand; until then every command refuses the run.
+    Adopt(AdoptArgs),
     /// Play episodes with a trained policy and say how safe it is.
     Evaluate(EvaluateArgs),
     /// Draw episodes of a trained policy from above, with their costs against the limits.
@@ -180,6 +182,16 @@ pub struct ResumeArgs {
     /// Threads to use; the results do not depend on it [default: all cores].
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
+}
+
+/// Arguments of `adopt`.
+#[derive(Args)]
+pub struct AdoptArgs {
+    /// The run's folder.
+    pub run: PathBuf,
+    /// Do not take it over: write config.toml anew from the run's checkpoint.
+    #[arg(long)]
+    pub discard: bool,
 }
 
 /// Arguments of `evaluate`.

@@ -5,9 +5,9 @@ use crate::screen::{Bars, Grid, duration, figure, say, thousands};
 use crate::train::{parse_steps, shown};
 use crate::{Failure, plot, stop_on_ctrl_c};
 use p3o::algo::Constraints;
-use p3o::record::{ProgressCsv, Summary as Sample, Table, write_atomic};
+use p3o::record::{Summary as Sample, Table, write_atomic};
 use p3o::run::Summary;
-use p3o::{Algorithm, Config, Error, Method, Request};
+use p3o::{Algorithm, Config, Error, Method, Request, RunFolder};
 use p3o_lab::figure::{Row, curves};
 use p3o_lab::sweep::{Ended, Job, sweep};
 use std::fmt::Write;
@@ -103,8 +103,7 @@ fn somebody_has(set: &[String], jobs: &[Job]) -> Result<(), Failure> {
 fn group(methods: &[Method], jobs: &[Job]) -> Result<Vec<(String, Vec<Table>)>, Error> {
     let of = |method: &Method| {
         let own = jobs.iter().filter(|job| job.config.method() == *method);
-        let tables: Result<Vec<Table>, _> =
-            own.map(|job| ProgressCsv::read(&job.folder.join("progress.csv"))).collect();
+        let tables: Result<Vec<Table>, _> = own.map(|job| RunFolder::open(&job.folder).map(|run| run.table)).collect();
         Ok((method.to_string(), tables?))
     };
     methods.iter().map(of).collect()

@@ -4,7 +4,8 @@ use crate::Failure;
 use crate::screen::{Grid, figure, say, thousands};
 use crate::train::shown;
 use p3o::config::{Method, PRESETS, Preset};
-use p3o::{Agents, Algorithm};
+use p3o::run::{Summary, has_checkpoint};
+use p3o::{Agents, Algorithm, Error, RunFolder};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -58,21 +59,28 @@ fn runs() {
 }
 
 fn row(folder: &Path) -> Vec<String> {
-    let read = |folder: &Path| -> Option<serde_json::Value> {
-        serde_json::from_str(&std::fs::read_to_string(folder.join("summary.json")).ok()?).ok()
+    let name = shown(folder);
+    if !has_checkpoint(folder) {
+        return vec![name, "not started".into()];
+    }
+    let read = || -> Result<(RunFolder, Summary), Error> {
+        let run = RunFolder::open(folder)?;
+        let summary = run.summary()?;
+        Ok((run, summary))
     };
-    let Some(summary) = read(folder) else {
-        return vec![shown(folder), "unfinished".into()];
+    let (run, summary) = match read() {
+        Ok(both) => both,
+        Err(error) => return vec![name, String::new(), String::new(), error.to_string()],
     };
-    let costs = summary["costs"].as_object().into_iter().flatten().map(|(name, cost)| {
-        let mean = figure(cost["mean"].as_f64().unwrap_or(f64::NAN));
-        let limit = cost["limit"].as_f64().map_or(String::new(), |l| format!("/{l}"));
-        format!("{name} {mean}{limit}")
+    let number = |x: Option<f64>| figure(x.unwrap_or(f64::NAN));
+    let costs = summary.costs.iter().map(|(name, cost)| {
+        let limit = cost.limit.map_or(String::new(), |limit| format!("/{limit}"));
+        format!("{name} {}{limit}", number(cost.mean))
     });
-    vec![
-        shown(folder),
-        thousands(summary["steps"].as_f64().unwrap_or(0.0)),
-        figure(summary["return_mean"].as_f64().unwrap_or(f64::NAN)),
-        costs.collect::<Vec<_>>().join(", "),
-    ]
+    let all = run.config.updates() * run.config.rollout.batch as u64;
+    let steps = match run.steps() < all {
+        true => format!("{} of {}", thousands(run.steps() as f64), thousands(all as f64)),
+        false => thousands(run.steps() as f64),
+    };
+    vec![name, steps, number(summary.return_mean), costs.collect::<Vec<_>>().join(", ")]
 }

@@ -20,6 +20,7 @@ use clap::error::ErrorKind;
 use p3o::ConfigError;
 use p3o::error::suggest;
 use p3o_env::TaskError;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,7 +40,7 @@ pub enum Failure {
 impl From<p3o::Error> for Failure {
     /// The library's line, with the flags that help.
     fn from(e: p3o::Error) -> Self {
-        use p3o::Error::{Config, Occupied, OtherSettings, StepsMade, Task};
+        use p3o::Error::{Altered, Checkpoint, Config, Occupied, OtherSettings, StepsMade, Task};
         match e {
             Config(e) => e.into(),
             Task(e) => {
@@ -55,6 +56,19 @@ impl From<p3o::Error> for Failure {
                 train::shown(folder)
             )),
             Occupied { .. } | OtherSettings { .. } => Failure::Failed(format!("{e}; name another folder with --out")),
+            Altered { ref folder, ref path, .. } => {
+                let run = train::shown(folder);
+                let discard = match path.file_name() {
+                    Some(name) if name == "config.toml" => format!(", p3o adopt {run} --discard undoes it"),
+                    _ => String::new(),
+                };
+                Failure::Failed(format!("{e} (p3o adopt {run} takes the change over{discard})"))
+            }
+            Checkpoint { ref path, .. } if path.with_file_name("previous.safetensors").is_file() => {
+                let run = path.parent().and_then(Path::parent).unwrap_or(path);
+                let run = train::shown(run);
+                Failure::Failed(format!("{e} (p3o resume {run} goes on from the checkpoint before it)"))
+            }
             StepsMade { .. } => Failure::Failed(format!("{e}: name more with --steps")),
             _ => Failure::Failed(e.to_string()),
         }
@@ -83,6 +97,7 @@ fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Train(args) => train::train(&args),
         Command::Resume(args) => train::resume(&args),
+        Command::Adopt(args) => train::adopt(&args),
         Command::Evaluate(args) => evaluate::evaluate(&args),
         Command::Render(args) => render::render(&args),
         Command::Compare(args) => compare::compare(&args),

@@ -4,9 +4,9 @@ use crate::Failure;
 use crate::args::PlotArgs;
 use crate::screen::{say, thousands};
 use crate::train::shown;
+use p3o::RunFolder;
 use p3o::config::{Config, Method, Setting, plain};
-use p3o::record::{ProgressCsv, Table, write_atomic};
-use p3o::run::load_config;
+use p3o::record::{Table, write_atomic};
 use p3o_lab::figure::{Picture, Row, curves};
 use std::cmp::Ordering::Equal;
 use std::collections::BTreeSet;
@@ -116,9 +116,8 @@ fn collect(folder: &Path, depth: usize, folders: &mut Vec<PathBuf>) {
 
 impl Found {
     fn read(folder: PathBuf) -> Result<Found, Failure> {
-        let config = load_config(&folder)?;
+        let RunFolder { config, table, .. } = RunFolder::open(&folder)?;
         let path = folder.join("progress.csv");
-        let table = ProgressCsv::read(&path).map_err(p3o::Error::from)?;
         match table.column("steps").and(table.column("return")) {
             Some(_) => Ok(Found { folder, config, table }),
             None => Err(Failure::Failed(format!("{}: it has no columns steps and return", path.display()))),

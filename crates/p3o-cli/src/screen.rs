@@ -218,6 +218,10 @@ impl Watch for Bars {
         self.active().insert(job, bar);
     }
 
+    fn noted(&self, job: usize, note: &str) {
+        self.line(job, note);
+    }
+
     fn updated(&self, job: usize, report: &Report) {
         if let Some(bar) = self.active().get(&job) {
             let costs: Vec<String> = report.costs.iter().map(|c| figure(*c)).collect();

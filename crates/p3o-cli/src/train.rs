@@ -1,6 +1,6 @@
 //! `p3o train` and `p3o resume`.
 
-use crate::args::{ResumeArgs, TrainArgs};
+use crate::args::{AdoptArgs, ResumeArgs, TrainArgs};
 use crate::screen::{Grid, Progress, duration, figure, say, thousands};
 use crate::{Failure, pool, stop_on_ctrl_c};
 use p3o::config::{Resolved, count};
@@ -22,6 +22,24 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
         let make = named_task(&config)?;
         Run::start(config, &*make, &folder)
     })
+}
+
+/// `p3o adopt`
+pub fn adopt(args: &AdoptArgs) -> Result<(), Failure> {
+    let run = shown(&args.run);
+    if args.discard {
+        Run::discard_changes(&args.run)?;
+        say!("{run}: config.toml holds the settings of the run's checkpoint again.");
+        return Ok(());
+    }
+    let changes = Run::adopt(&args.run, &named_task)?;
+    if changes.is_empty() {
+        say!("{run}: nothing was altered.");
+        return Ok(());
+    }
+    say!("{run}: adopted and sealed into its checkpoint, which will always say so:");
+    changes.iter().for_each(|change| say!("  {change}"));
+    Ok(())
 }
 
 /// `p3o resume`
@@ -93,9 +111,7 @@ fn drive(
     pool(threads)?.install(|| {
         let mut run = open()?;
         say!("{}", about.unwrap_or_else(|| going_on(&run)));
-        if run.has_restarted() {
-            say!("These worlds cannot be continued from a checkpoint: new episodes have started.");
-        }
+        run.notes().iter().for_each(|note| say!("{note}"));
         let folder = run.folder().to_path_buf();
         let progress = Progress::new(run.learner());
         let finish = run.train(&mut |run, report| {

@@ -18,8 +18,10 @@ fn a_checkpoint_that_cannot_be_written_leaves_the_last_one() {
     assert_eq!((output.status.code(), line.lines().count()), (Some(1), 1), "{line}");
     assert!(line.contains("latest.safetensors: no space left on device"), "{line}");
     assert!(std::fs::read(checkpoint(&run)).unwrap() == before.0, "the last checkpoint changed");
-    // With room again the run goes on from it.
-    home.good(&["resume", "run"]);
+    // With room again the run goes on from it; the new goal was not taken.
+    let told = home.good(&["resume", "run"]);
+    assert!(told.contains("all of its 800 steps are made already"), "{told}");
+    home.good(&["resume", "run", "--steps", "1600"]);
     assert!(outcome(&run) == outcome(&home.path("straight")));
 }
 

@@ -138,12 +138,19 @@ fn damaged_runs_are_refused() {
     flipped[good.len() / 2] ^= 8;
     for (bytes, part) in [(&good[..good.len() - 9], "damaged"), (&flipped, "damaged"), (b"", "damaged")] {
         std::fs::write(checkpoint(&run), bytes).unwrap();
-        for args in [&["resume", "run", "--steps", "800"][..], &["evaluate", "run", "--episodes", "1"]] {
-            let line = home.bad(1, args);
-            assert!(line.contains(part) && line.contains("run/checkpoints/latest.safetensors"), "{line}");
-        }
+        let line = home.bad(1, &["evaluate", "run", "--episodes", "1"]);
+        assert!(line.contains(part) && line.contains("run/checkpoints/latest.safetensors"), "{line}");
+        assert!(line.contains("p3o resume run goes on from the checkpoint before it"), "{line}");
         assert_eq!(std::fs::read(checkpoint(&run)).unwrap(), bytes);
     }
+    let told = home.good(&["resume", "run"]);
+    assert!(told.contains("damaged") && told.contains("going on from the checkpoint before it"), "{told}");
+    assert_eq!(std::fs::read(checkpoint(&run)).unwrap(), good);
+    // Without one before it there is nothing to go on from.
+    std::fs::remove_file(run.join("checkpoints/previous.safetensors")).unwrap();
+    std::fs::write(checkpoint(&run), &flipped).unwrap();
+    let line = home.bad(1, &["resume", "run", "--steps", "800"]);
+    assert!(line.contains("damaged") && line.contains("run/checkpoints/latest.safetensors"), "{line}");
     std::fs::remove_file(checkpoint(&run)).unwrap();
     assert!(home.bad(1, &["evaluate", "run"]).contains("there is no such file"));
     assert!(home.bad(1, &["resume", "run"]).contains("there is no such file"));
@@ -151,8 +158,9 @@ fn damaged_runs_are_refused() {
 
     let table = std::fs::read_to_string(run.join("progress.csv")).unwrap();
     for (text, part) in [
-        (table.replacen("return", "fortune", 1), "header"),
+        (table.replacen("return", "fortune", 1), "line 2 was altered"),
         (table.replacen("\n1,", "\none,", 1), "one"),
+        (table.replacen("\n1,", "\n3,", 1), "line 2 was altered"),
         (String::new(), "header"),
     ] {
         std::fs::write(run.join("progress.csv"), text).unwrap();

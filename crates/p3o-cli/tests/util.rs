@@ -105,11 +105,11 @@ pub fn checkpoint(folder: &Path) -> PathBuf {
     folder.join("checkpoints").join("latest.safetensors")
 }
 
-/// The checkpoint's bytes and all of progress.csv but the two columns that the machine decides.
+/// The checkpoint's bytes and all of progress.csv but the columns that the machine decides.
 pub fn outcome(folder: &Path) -> (Vec<u8>, Vec<Vec<String>>) {
     let mut rows = rows(folder);
-    assert_eq!(rows[0][rows[0].len() - 2..], ["steps_per_s", "wall_s"]);
-    rows.iter_mut().for_each(|row| row.truncate(row.len() - 2));
+    assert_eq!(rows[0][rows[0].len() - 3..], ["steps_per_s", "wall_s", "check"]);
+    rows.iter_mut().for_each(|row| row.truncate(row.len() - 3));
     (std::fs::read(checkpoint(folder)).unwrap(), rows)
 }
 

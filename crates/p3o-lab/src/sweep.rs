@@ -4,13 +4,12 @@
 //! A sweep can be killed at any moment and started again: finished runs are read, not repeated, and the others go on from
 //! their checkpoints.
 
-use p3o::record::{ProgressCsv, Table};
-use p3o::run::{self, Summary, checkpoint_path, named_task};
-use p3o::{Config, Error, Finish, Report, Run, checkpoint};
+use p3o::record::Table;
+use p3o::run::{self, Summary, checkpoint_path, has_checkpoint, named_task, previous_checkpoint_path};
+use p3o::{Config, Error, Finish, Report, Run, RunFolder};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use toml::Value;
 
 /// One run of a sweep.
 #[derive(Clone, Debug)]
@@ -25,6 +24,8 @@ pub struct Job {
 pub trait Watch: Sync {
     /// A worker has taken up this job; `steps` of it were done in an earlier sitting.
     fn started(&self, job: usize, steps: u64);
+    /// Something to know about it, in a sentence.
+    fn noted(&self, job: usize, note: &str);
     /// It has made one more update.
     fn updated(&self, job: usize, report: &Report);
     /// It is done, stopped or failed.
@@ -71,6 +72,7 @@ impl Job {
         one_thread()?.install(|| {
             let mut run = self.open()?;
             watch.started(index, run.learner().progress().steps);
+            run.notes().iter().for_each(|note| watch.noted(index, note));
             let finish = run.train(&mut |_, report| {
                 watch.updated(index, report);
                 if stop.load(Ordering::SeqCst) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -90,19 +92,20 @@ impl Job {
 
     /// The same with the run's progress.
     pub fn results(&self) -> Result<Option<(Summary, Table)>, Error> {
-        let checkpoint = checkpoint_path(&self.folder);
-        if !checkpoint.is_file() {
+        if !has_checkpoint(&self.folder) {
             return Ok(None);
         }
-        self.check_settings()?;
-        if checkpoint::steps(&checkpoint)? < self.steps() {
+        let run = match RunFolder::open(&self.folder) {
+            // There is another to go on from.
+            Err(_) if !checkpoint_path(&self.folder).exists() => return Ok(None),
+            Err(Error::Checkpoint { .. }) if previous_checkpoint_path(&self.folder).exists() => return Ok(None),
+            run => run?,
+        };
+        self.check_settings(&run.config)?;
+        if run.steps() < self.steps() {
             return Ok(None);
         }
-        let progress = self.folder.join("progress.csv");
-        let table = ProgressCsv::read(&progress)?;
-        let spec = named_task(&self.config)?().spec().clone();
-        let summary = run::summary(&self.config, &spec, &table, &progress)?;
-        Ok(Some((summary, table)))
+        Ok(Some((run.summary()?, run.table)))
     }
 
     /// What ended it, if it could not go on.
@@ -117,15 +120,15 @@ impl Job {
     }
 
     fn open(&self) -> Result<Run, Error> {
-        if checkpoint_path(&self.folder).is_file() {
+        if has_checkpoint(&self.folder) {
             return Run::resume(&self.folder, &named_task, None);
         }
         Run::start(self.config.clone(), &*named_task(&self.config)?, &self.folder)
     }
 
     /// A folder is only gone on with under the same settings. The name of the preset that they came from may differ.
-    fn check_settings(&self) -> Result<(), Error> {
-        match difference(&run::load_config(&self.folder)?, &self.config) {
+    fn check_settings(&self, found: &Config) -> Result<(), Error> {
+        match found.difference(&self.config) {
             None => Ok(()),
             Some((theirs, ours)) => Err(Error::OtherSettings { folder: self.folder.clone(), theirs, ours }),
         }
@@ -135,54 +138,4 @@ impl Job {
 /// A pool of one thread, for a run that has others beside it.
 pub(crate) fn one_thread() -> Result<rayon::ThreadPool, Error> {
     rayon::ThreadPoolBuilder::new().num_threads(1).build().map_err(|e| Error::Threads(e.to_string()))
-}
-
-/// The first setting in which two runs differ, as each has it.
-fn difference(a: &Config, b: &Config) -> Option<(String, String)> {
-    let (of_a, of_b) = (values(a), values(b));
-    let value = |values: &[(String, Value)], key: &str| values.iter().find(|(k, _)| k == key).map(|(_, v)| v.clone());
-    let keys = of_a.iter().chain(&of_b).map(|(key, _)| key);
-    let different = keys.map(|key| (key, value(&of_a, key), value(&of_b, key))).find(|(_, a, b)| a != b);
-    let show =
-        |key: &str, value: Option<Value>| value.map_or_else(|| format!("no {key}"), |value| format!("{key} = {value}"));
-    different.map(|(key, a, b)| (show(key, a), show(key, b)))
-}
-
-/// Everything that decides a run's numbers, by name.
-fn values(config: &Config) -> Vec<(String, Value)> {
-    let words = [("task", config.task.clone()), ("algo", config.method().to_string())];
-    let words = words.map(|(key, word)| (key.to_string(), Value::String(word)));
-    let tables = [("env", &config.env), ("limits", &config.limits)];
-    let numbers = tables
-        .into_iter()
-        .flat_map(|(table, numbers)| numbers.iter().map(move |(key, x)| (format!("{table}.{key}"), Value::Float(*x))));
-    let settings = config.settings().into_iter().map(|setting| (setting.key(), setting.value));
-    words.into_iter().chain(numbers).chain(settings).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use p3o::{Algorithm, Request};
-
-    #[test]
-    fn the_first_setting_that_differs_is_named() {
-        let p3o = Request::new("PointGoal", Algorithm::P3o.into()).resolve().unwrap().config;
-        let changed = |assignment: &str| {
-            let mut config = p3o.clone();
-            config.set(assignment).unwrap();
-            difference(&p3o, &config)
-        };
-        let pair = |a: &str, b: &str| Some((a.to_string(), b.to_string()));
-        assert_eq!(difference(&p3o, &p3o), None);
-        assert_eq!(changed("p3o.kappa=3"), pair("p3o.kappa = 2.0", "p3o.kappa = 3.0"));
-        assert_eq!(changed("limits.hazards=30"), pair("limits.hazards = 25.0", "limits.hazards = 30.0"));
-        assert_eq!(changed("limits.hazards=none"), pair("limits.hazards = 25.0", "no limits.hazards"));
-        assert_eq!(changed("env.level=2"), pair("no env.level", "env.level = 2.0"));
-        // An algorithm has settings of its own; that it is another one comes first.
-        let cpo = Request::new("PointGoal", Algorithm::Cpo.into()).resolve().unwrap().config;
-        assert_eq!(difference(&p3o, &cpo), pair("algo = \"p3o\"", "algo = \"cpo\""));
-        let preset = Config { preset: "paper".into(), ..p3o.clone() };
-        assert_eq!(difference(&p3o, &preset), None);
-    }
 }

@@ -14,6 +14,10 @@ struct StopAfter<'a> {
 
 impl Watch for StopAfter<'_> {
     fn started(&self, _: usize, _: u64) {}
+    fn noted(&self, job: usize, note: &str) {
+        panic!("job {job}: {note}");
+    }
+
     fn updated(&self, _: usize, _: &Report) {
         if self.updates.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.stop.store(true, Ordering::SeqCst);

@@ -30,6 +30,8 @@ pub struct Agent {
     pub(crate) steps: u64,
     /// One, or one per agent of the world.
     pub(crate) minds: Vec<Mind>,
+    pub(crate) digest: Option<String>,
+    pub(crate) adopted: Vec<String>,
 }
 
 /// One policy of an [`Agent`].
@@ -84,6 +86,17 @@ impl Agent {
     /// Environment steps that it was trained for.
     pub fn trained_steps(&self) -> u64 {
         self.steps
+    }
+
+    /// The digest of the checkpoint it comes from, which vouches for its settings and limits; none if it comes from a learner or
+    /// from a checkpoint of an older version.
+    pub fn digest(&self) -> Option<&str> {
+        self.digest.as_deref()
+    }
+
+    /// Settings of its run that were changed by hand and adopted, each with its old and new value.
+    pub fn adopted(&self) -> &[String] {
+        &self.adopted
     }
 
     /// The limit of each of the world's costs; infinite where there was none.

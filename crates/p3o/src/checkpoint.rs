@@ -2,34 +2,40 @@
 //!
 //! Networks and optimisers are named tensors that other tools can read (`actor.0.weight` is row-major
 //! `[input, output]`; `agent.2.actor.0.weight` where every agent has its own); the environments, random streams, counters
-//! and normaliser are byte tensors. The metadata says what the file is, with the run's settings and the world's description,
-//! and carries a checksum over all of it. Nothing in it depends on time, threads or place.
+//! and normaliser are byte tensors. The metadata says what the file is, with the run's settings, the world's description and a
+//! digest of the rows of `progress.csv` so far, and carries a digest of the whole file ([`seal`]). Nothing in it depends on time,
+//! threads or place.
 //!
-//! Format 4 is written; format 3, which had no settings in it and kept environments otherwise, is read too (`format_3.rs`).
+//! Format 5 is written; 3 and 4 are read too ([`older`]).
 
-mod format_3;
+mod older;
+mod seal;
+mod state;
+mod tensors;
 
 use crate::agent::{Agent, Mind};
 use crate::config::{Config, make_env};
 use crate::error::Error;
+use crate::folder::RunFolder;
 use crate::learner::Learner;
 use crate::normalize::Normalizer;
 use crate::policy::Policy;
-use crate::record::{fnv1a, write_atomic};
-use crate::run::{checkpoint_path, load_config};
+use crate::record::{read_file, write_atomic};
 use crate::signals::Signals;
 use p3o_env::EnvSpec;
-use p3o_nn::{Adam, Network};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
+use safetensors::tensor::{SafeTensors, serialize};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use tensors::{Source, Store};
 
-const FORMAT: u32 = 4;
+const FORMAT: u32 = 5;
 const KEY: &str = "p3o";
 const DAMAGED: &str = "the checkpoint is damaged or not one at all";
+/// No checkpoint is as large as this.
+const MOST_BYTES: u64 = 1 << 36;
 
 /// What a checkpoint says of itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,12 +51,14 @@ struct About {
     updates: u64,
     steps: u64,
     /// As in config.toml. Format 3 has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     config: Option<String>,
     /// The world's description as TOML, which holds every number. Format 3 has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     spec: Option<String>,
-    checksum: String,
+    /// The digest of as many rows of progress.csv as there were updates; none outside of a run's folder.
+    rows: Option<String>,
+    /// Settings that were changed by hand and adopted.
+    adopted: Vec<String>,
+    digest: String,
 }
 
 /// The one entry that every format has.
@@ -59,184 +67,148 @@ struct Format {
     format: u32,
 }
 
-/// How far it has come, which every format says alike.
-#[derive(Deserialize)]
-struct Made {
-    steps: u64,
-}
-
-/// Tensors on their way to a file.
-#[derive(Default)]
-struct Store(BTreeMap<String, (Dtype, Vec<usize>, Vec<u8>)>);
-
-impl Store {
-    fn floats(&mut self, name: String, shape: Vec<usize>, values: &[f32]) {
-        let bytes = values.iter().flat_map(|x| x.to_le_bytes()).collect();
-        self.0.insert(name, (Dtype::F32, shape, bytes));
-    }
-
-    fn bytes(&mut self, name: &str, bytes: Vec<u8>) {
-        self.0.insert(name.to_string(), (Dtype::U8, vec![bytes.len()], bytes));
-    }
-
-    fn value(&mut self, name: &str, value: &impl Serialize) {
-        self.bytes(name, postcard::to_stdvec(value).expect("plain data can be written to memory"));
-    }
-
-    fn net(&mut self, name: &str, net: &Network<f32>, adam: &Adam<f32>) {
-        let (m, v, steps) = adam.state();
-        for (part, flat) in [("", net.params()), (".adam_m", m), (".adam_v", v)] {
-            for l in 0..net.depth() {
-                let ((weights, bias), (rows, columns)) = (net.unpack(flat, l), net.shape(l));
-                let layer = format!("{name}{part}.{}", net.name(l));
-                self.floats(format!("{layer}.weight"), vec![rows, columns], &weights);
-                self.floats(format!("{layer}.bias"), vec![bias.len()], &bias);
-            }
-        }
-        self.value(&format!("{name}.adam_steps"), &steps);
-    }
-}
-
-/// Tensors on their way from a file.
-struct Source<'a>(SafeTensors<'a>);
-
-impl Source<'_> {
-    fn bytes(&self, name: &str) -> Result<&[u8], String> {
-        self.0.tensor(name).map(|t| t.data()).map_err(|_| format!("it has no `{name}`"))
-    }
-
-    fn value<T: for<'de> Deserialize<'de>>(&self, name: &str) -> Result<T, String> {
-        postcard::from_bytes(self.bytes(name)?).map_err(|_| format!("`{name}` is damaged"))
-    }
-
-    fn floats(&self, name: &str, len: usize) -> Result<Vec<f32>, String> {
-        let tensor = self.0.tensor(name).map_err(|_| format!("it has no `{name}`"))?;
-        if tensor.dtype() != Dtype::F32 || tensor.data().len() != 4 * len {
-            return Err(format!("`{name}` has another shape than this run's network"));
-        }
-        let numbers = tensor.data().as_chunks::<4>().0.iter();
-        Ok(numbers.map(|b| f32::from_le_bytes(*b)).collect())
-    }
-
-    /// All layers of a network, or of what its optimiser keeps for each parameter, in the network's own order.
-    fn layers(&self, name: &str, net: &Network<f32>) -> Result<Vec<f32>, String> {
-        let mut flat = vec![0.0; net.params().len()];
-        for l in 0..net.depth() {
-            let (rows, columns) = net.shape(l);
-            let layer = format!("{name}.{}", net.name(l));
-            let weights = self.floats(&format!("{layer}.weight"), rows * columns)?;
-            let bias = self.floats(&format!("{layer}.bias"), columns)?;
-            net.pack(&mut flat, l, &weights, &bias);
-        }
-        Ok(flat)
-    }
-
-    fn net(&self, name: &str, net: &mut Network<f32>, adam: &mut Adam<f32>) -> Result<(), String> {
-        let (m, v) = (self.layers(&format!("{name}.adam_m"), net)?, self.layers(&format!("{name}.adam_v"), net)?);
-        let parameters = self.layers(name, net)?;
-        net.set_params(&parameters);
-        adam.set_state(&m, &v, self.value(&format!("{name}.adam_steps"))?);
-        Ok(())
-    }
-
-    /// A policy's parameters, without its optimiser.
-    fn policy(&self, name: &str, policy: &mut Policy) -> Result<(), String> {
-        let parameters = self.layers(name, &policy.net)?;
-        policy.net.set_params(&parameters);
-        policy.log_std = self.floats(&format!("{name}.log_std"), policy.log_std.len())?;
-        Ok(())
-    }
+/// An undamaged checkpoint.
+pub(crate) struct Checkpoint {
+    path: PathBuf,
+    bytes: Vec<u8>,
+    about: About,
 }
 
 /// Writes the whole state of a learner, atomically.
 pub fn save(learner: &Learner, path: &Path) -> Result<(), Error> {
-    Ok(write_atomic(path, &to_bytes(learner))?)
+    Ok(write_atomic(path, &to_bytes(learner, None))?)
 }
 
-fn to_bytes(learner: &Learner) -> Vec<u8> {
+/// The same in memory, with the digest of the run's rows.
+pub(crate) fn to_bytes(learner: &Learner, rows: Option<String>) -> Vec<u8> {
     let mut store = Store::default();
-    let (names, prefixes) = (critic_names(learner.signals()), prefixes(learner.groups.len()));
-    for (group, prefix) in learner.groups.iter().zip(&prefixes) {
-        let at = |name: &str| format!("{prefix}{name}");
-        let networks = group.engine.networks();
-        let policy = &networks.policy;
-        store.net(&at("actor"), &policy.net, &policy.adam);
-        let (m, v, steps) = policy.adam_log_std.state();
-        for (name, values) in
-            [("actor.log_std", &policy.log_std[..]), ("actor.adam_m.log_std", m), ("actor.adam_v.log_std", v)]
-        {
-            store.floats(at(name), vec![values.len()], values);
-        }
-        store.value(&at("actor.log_std.adam_steps"), &steps);
-        for (name, critic) in names.iter().map(|name| at(name)).zip(&networks.critics) {
-            store.net(&name, &critic.net, &critic.adam);
-            store.value(&format!("{name}.scale"), &critic.scale);
-        }
-        store.value(&at("shuffles"), &group.shuffles);
-        store.value(&at("critic_states"), &group.engine.critic_states());
-        store.value(&at("normalizer"), &group.normalizer);
-        if !group.multipliers.is_empty() {
-            store.value(&at("multipliers"), &group.multipliers);
-        }
-    }
-    store.bytes("envs", learner.collector.snapshot());
-    store.value("progress", &learner.progress);
-    let mut about = describe(learner);
-    let parts = store.0.iter().map(|(name, (_, _, bytes))| (name.as_str(), &bytes[..]));
-    about.checksum = checksum(&about, parts);
-    let views = store.0.iter().map(|(name, (dtype, shape, bytes))| {
-        (name, TensorView::new(*dtype, shape.clone(), bytes).expect("shapes were taken from the data"))
-    });
+    state::write(learner, &mut store);
+    let about = About { rows, ..describe(learner) };
     // One key alone: a map of several would be written in random order.
     let about = serde_json::to_string(&about).expect("plain data can be written to memory");
-    serialize(views, Some(HashMap::from([(KEY.to_string(), about)]))).expect("the tensors were just made")
-}
-
-/// The steps that a file says its learner had made; nothing else of it is read or checked.
-pub fn steps(path: &Path) -> Result<u64, Error> {
-    let bytes = read(path)?;
-    let header = SafeTensors::read_metadata(&bytes).ok().and_then(|(_, header)| header.metadata().clone());
-    let made = header.as_ref().and_then(|m| m.get(KEY)).and_then(|about| serde_json::from_str(about).ok());
-    made.map(|Made { steps }| steps).ok_or_else(|| wrong(path, DAMAGED.into()))
+    let metadata = HashMap::from([(KEY.to_string(), about)]);
+    seal::seal(serialize(store.views(), Some(metadata)).expect("the tensors were just made"))
 }
 
 /// Continues from a file that [`save`] wrote for the same task, algorithm and networks. Returns false if the worlds could not
 /// be continued and have started new episodes.
 pub fn load(learner: &mut Learner, path: &Path) -> Result<bool, Error> {
-    let bytes = read(path)?;
-    from_bytes(learner, &bytes).map_err(|reason| wrong(path, reason))
+    Checkpoint::read(path)?.restore(learner)
 }
 
 /// The policies of a run's folder or of a single checkpoint.
 pub fn load_agent(path: &Path) -> Result<Agent, Error> {
     if path.is_file() {
-        return open_agent(path, None);
+        return Checkpoint::read(path)?.agent(None);
     }
-    let config = load_config(path)?;
-    open_agent(&checkpoint_path(path), Some(config))
+    let run = RunFolder::open(path)?;
+    run.checkpoint.agent(Some(run.config))
 }
 
-fn open_agent(path: &Path, config: Option<Config>) -> Result<Agent, Error> {
-    let bytes = read(path)?;
-    let (about, source) = open(&bytes).map_err(|reason| wrong(path, reason))?;
-    let config = match (config, &about.config) {
-        (Some(config), _) => config,
-        (None, Some(text)) => {
-            Config::from_toml(text).map_err(|error| Error::ConfigFile { path: path.to_path_buf(), error })?
+/// A file whose tensors were altered, with the digest that belongs to it now; none if it is no checkpoint. It lets tests reach
+/// what lies behind the digest.
+#[doc(hidden)]
+pub fn reseal(bytes: Vec<u8>) -> Option<Vec<u8>> {
+    let about: About = serde_json::from_str(&metadata(&bytes).ok()?).ok()?;
+    seal::reseal(bytes, &about.digest)
+}
+
+fn metadata(bytes: &[u8]) -> Result<String, String> {
+    let (_, header) = SafeTensors::read_metadata(bytes).map_err(|_| DAMAGED)?;
+    let about = header.metadata().as_ref().and_then(|m| m.get(KEY));
+    Ok(about.ok_or("this is not a checkpoint of p3o")?.clone())
+}
+
+/// The description of an undamaged file of a known format.
+fn inspect(bytes: &[u8]) -> Result<About, String> {
+    let text = metadata(bytes)?;
+    // The format first, on its own: another one may describe itself in other words.
+    let Format { format } = serde_json::from_str(&text).map_err(|_| DAMAGED)?;
+    let tensors = || SafeTensors::deserialize(bytes).map_err(|_| DAMAGED);
+    match format {
+        older::FORMAT_3 | older::FORMAT_4 => older::about(&text, &tensors()?),
+        FORMAT => {
+            let about: About = serde_json::from_str(&text).map_err(|_| DAMAGED)?;
+            tensors()?;
+            match seal::is_whole(bytes, &about.digest) {
+                true => Ok(about),
+                false => Err("the checkpoint is damaged: its digest does not match".into()),
+            }
         }
-        (None, None) => {
-            let reason = format!("a checkpoint of format {} is opened by its run's folder", about.format);
-            return Err(wrong(path, reason));
+        _ => Err(format!("the checkpoint has format {format}, this program reads {} to {FORMAT}", older::FORMAT_3)),
+    }
+}
+
+impl Checkpoint {
+    /// Reads a file and checks that it is whole.
+    pub fn read(path: &Path) -> Result<Checkpoint, Error> {
+        let bytes = read_file(path, MOST_BYTES)?;
+        let about = inspect(&bytes).map_err(|reason| wrong(path, reason))?;
+        Ok(Checkpoint { path: path.to_path_buf(), bytes, about })
+    }
+
+    /// Updates that its learner had made.
+    pub fn updates(&self) -> u64 {
+        self.about.updates
+    }
+
+    /// Environment steps that its learner had made.
+    pub fn steps(&self) -> u64 {
+        self.about.steps
+    }
+
+    /// Its settings, if its format has them.
+    pub fn config(&self) -> Result<Option<Config>, Error> {
+        let read = |text: &String| Config::from_toml(text);
+        let path = || self.path.clone();
+        self.about.config.as_ref().map(read).transpose().map_err(|error| Error::ConfigFile { path: path(), error })
+    }
+
+    /// The digest of the run's rows, if its format has one.
+    pub fn rows(&self) -> Option<&str> {
+        self.about.rows.as_deref()
+    }
+
+    /// The digest of the file, if its format has one: older ones do not vouch for the run's settings and rows.
+    pub fn digest(&self) -> Option<&str> {
+        (self.about.format == FORMAT).then_some(&self.about.digest)
+    }
+
+    /// The world's description.
+    pub fn spec(&self, config: &Config) -> Result<EnvSpec, Error> {
+        match &self.about.spec {
+            Some(spec) => toml::from_str(spec).map_err(|_| wrong(&self.path, DAMAGED.into())),
+            None => Ok(make_env(config.method(), &config.task, &config.env)?.spec().clone()),
         }
-    };
-    let spec = match &about.spec {
-        Some(spec) => toml::from_str(spec).map_err(|_| wrong(path, DAMAGED.into()))?,
-        None => make_env(config.method(), &config.task, &config.env)?.spec().clone(),
-    };
-    config.check(&spec)?;
-    let own = description(&config, &spec, &Signals::new(&config, &spec));
-    let minds = compare(&about, &own).and_then(|()| minds(&config, &spec, &source)).map_err(|r| wrong(path, r))?;
-    Ok(Agent { config, spec, steps: about.steps, minds })
+    }
+
+    /// Lets a learner go on from here; see [`load`].
+    pub fn restore(&self, learner: &mut Learner) -> Result<bool, Error> {
+        let continued = compare(&self.about, &describe(learner))
+            .and_then(|()| state::read(learner, &self.source(), &self.about))
+            .map_err(|reason| wrong(&self.path, reason))?;
+        learner.adopted.clone_from(&self.about.adopted);
+        Ok(continued)
+    }
+
+    /// Its policies. Format 3 needs the settings of its run's folder.
+    pub fn agent(&self, config: Option<Config>) -> Result<Agent, Error> {
+        let Some(config) = self.config()?.or(config) else {
+            let reason = format!("a checkpoint of format {} is opened by its run's folder", self.about.format);
+            return Err(wrong(&self.path, reason));
+        };
+        let spec = self.spec(&config)?;
+        config.check(&spec)?;
+        let own = description(&config, &spec, &Signals::new(&config, &spec));
+        let minds = compare(&self.about, &own).and_then(|()| minds(&config, &spec, &self.source()));
+        let minds = minds.map_err(|reason| wrong(&self.path, reason))?;
+        let (digest, adopted) = (self.digest().map(String::from), self.about.adopted.clone());
+        Ok(Agent { config, spec, steps: self.steps(), minds, digest, adopted })
+    }
+
+    fn source(&self) -> Source<'_> {
+        Source::new(SafeTensors::deserialize(&self.bytes).expect("it was read when it was opened"))
+    }
 }
 
 fn minds(config: &Config, spec: &EnvSpec, source: &Source) -> Result<Vec<Mind>, String> {
@@ -248,47 +220,15 @@ fn minds(config: &Config, spec: &EnvSpec, source: &Source) -> Result<Vec<Mind>, 
         let mut policy = Policy::new(&config.net, dim, spec.action, &mut ChaCha8Rng::seed_from_u64(0));
         source.policy(&format!("{prefix}actor"), &mut policy)?;
         let normalizer: Normalizer = source.value(&format!("{prefix}normalizer"))?;
-        if normalizer.dim() != dim {
-            return Err(format!("`{prefix}normalizer` is for observations of {} numbers, not {dim}", normalizer.dim()));
-        }
+        let fresh = Normalizer::new(dim, config.rollout.normalize_obs);
+        normalizer.check(&fresh).map_err(|what| format!("`{prefix}normalizer` {what}"))?;
         minds.push(Mind { policy, normalizer, agents });
     }
     Ok(minds)
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, Error> {
-    std::fs::read(path)
-        .map_err(|e| std::io::Error::new(e.kind(), format!("cannot read {}: {}", path.display(), plain(&e))).into())
-}
-
 fn wrong(path: &Path, reason: String) -> Error {
     Error::Checkpoint { path: path.to_path_buf(), reason }
-}
-
-/// An undamaged file of a known format.
-fn open(bytes: &[u8]) -> Result<(About, Source<'_>), String> {
-    let (_, header) = SafeTensors::read_metadata(bytes).map_err(|_| DAMAGED)?;
-    let about = header.metadata().as_ref().and_then(|m| m.get(KEY)).ok_or("this is not a checkpoint of p3o")?;
-    // The format first, on its own: another one may describe itself in other words.
-    let format: Format = serde_json::from_str(about).map_err(|_| DAMAGED)?;
-    if !matches!(format.format, format_3::FORMAT | FORMAT) {
-        let known = format!("{} and {FORMAT}", format_3::FORMAT);
-        return Err(format!("the checkpoint has format {}, this program reads {known}", format.format));
-    }
-    let about: About = serde_json::from_str(about).map_err(|_| DAMAGED)?;
-    let tensors = SafeTensors::deserialize(bytes).map_err(|_| DAMAGED)?;
-    let mut parts: Vec<(String, &[u8])> = tensors.tensors().into_iter().map(|(n, t)| (n, t.data())).collect();
-    parts.sort_by(|a, b| a.0.cmp(&b.0));
-    if about.checksum != checksum(&about, parts.iter().map(|(n, b)| (n.as_str(), *b))) {
-        return Err("the checkpoint is damaged: its checksum does not match".into());
-    }
-    Ok((about, Source(tensors)))
-}
-
-fn from_bytes(learner: &mut Learner, bytes: &[u8]) -> Result<bool, String> {
-    let (about, source) = open(bytes)?;
-    compare(&about, &describe(learner))?;
-    fill(learner, &source, about.format)
 }
 
 /// Whether a file is for the same networks in the same world.
@@ -309,48 +249,6 @@ fn compare(about: &About, own: &About) -> Result<(), String> {
     Ok(())
 }
 
-fn fill(learner: &mut Learner, source: &Source, format: u32) -> Result<bool, String> {
-    let (names, prefixes) = (critic_names(learner.signals()), prefixes(learner.groups.len()));
-    for (group, prefix) in learner.groups.iter_mut().zip(&prefixes) {
-        let at = |name: &str| format!("{prefix}{name}");
-        group.engine.change_networks(&mut |networks| {
-            let policy = &mut networks.policy;
-            source.net(&at("actor"), &mut policy.net, &mut policy.adam)?;
-            let n = policy.log_std.len();
-            policy.log_std = source.floats(&at("actor.log_std"), n)?;
-            let m = source.floats(&at("actor.adam_m.log_std"), n)?;
-            let v = source.floats(&at("actor.adam_v.log_std"), n)?;
-            policy.adam_log_std.set_state(&m, &v, source.value(&at("actor.log_std.adam_steps"))?);
-            for (name, critic) in names.iter().map(|name| at(name)).zip(&mut networks.critics) {
-                source.net(&name, &mut critic.net, &mut critic.adam)?;
-                critic.scale = source.value(&format!("{name}.scale"))?;
-            }
-            Ok(())
-        })?;
-        group.shuffles = source.value(&at("shuffles"))?;
-        group.engine.set_critic_states(source.value(&at("critic_states"))?);
-        group.normalizer = source.value(&at("normalizer"))?;
-        if !group.multipliers.is_empty() {
-            group.multipliers = source.value(&at("multipliers"))?;
-        }
-    }
-    if format == format_3::FORMAT {
-        let (worlds, carried) = format_3::envs(learner.spec(), source.bytes("envs")?)?;
-        learner.progress = source.value::<format_3::Progress>("progress")?.into();
-        return learner.collector.restore_parts(Some(worlds), carried).map_err(|e| e.to_string());
-    }
-    learner.progress = source.value("progress")?;
-    let continued = learner.collector.restore(source.bytes("envs")?).map_err(|e| e.to_string())?;
-    if !continued {
-        // New episodes start from states of zero, the critics' too.
-        for group in &mut learner.groups {
-            let zero = group.engine.critic_states().iter().map(|states| vec![0.0; states.len()]).collect();
-            group.engine.set_critic_states(zero);
-        }
-    }
-    Ok(continued)
-}
-
 /// What stands before the names of each group's tensors: nothing, or the agent where every one has its own.
 fn prefixes(groups: usize) -> Vec<String> {
     (0..groups).map(|agent| if groups == 1 { String::new() } else { format!("agent.{agent}.") }).collect()
@@ -368,6 +266,7 @@ fn describe(learner: &Learner) -> About {
         steps: learner.progress.steps,
         config: Some(learner.config().to_toml()),
         spec: Some(toml::to_string(learner.spec()).expect("plain data can be written to memory")),
+        adopted: learner.adopted.clone(),
         ..about
     }
 }
@@ -394,19 +293,8 @@ fn description(config: &Config, spec: &EnvSpec, signals: &Signals) -> About {
         steps: 0,
         config: None,
         spec: None,
-        checksum: String::new(),
+        rows: None,
+        adopted: Vec::new(),
+        digest: seal::BLANK.into(),
     }
-}
-
-/// FNV-1a over the description (without the checksum itself) and every tensor's name and bytes.
-fn checksum<'a>(about: &About, parts: impl Iterator<Item = (&'a str, &'a [u8])>) -> String {
-    let blank = About { checksum: String::new(), ..about.clone() };
-    let text = serde_json::to_string(&blank).expect("plain data can be written to memory");
-    let parts = parts.flat_map(|(name, bytes)| [name.as_bytes(), bytes]);
-    let hash = fnv1a(std::iter::once(text.as_bytes()).chain(parts));
-    format!("{hash:016x}")
-}
-
-fn plain(e: &std::io::Error) -> String {
-    if e.kind() == std::io::ErrorKind::NotFound { "there is no such file".into() } else { e.to_string() }
 }

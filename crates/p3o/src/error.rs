@@ -260,6 +260,16 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// A file of a run that is no longer what the run wrote.
+    #[error("{} was altered: {what}", path.display())]
+    Altered {
+        /// The run's folder.
+        folder: PathBuf,
+        /// The file.
+        path: PathBuf,
+        /// How it shows.
+        what: String,
+    },
     /// A folder for a new run that holds something already.
     #[error("{} exists already", folder.display())]
     Occupied {

@@ -29,6 +29,8 @@ pub struct Learner {
     pub(crate) groups: Vec<Group>,
     pub(crate) collector: Collector,
     pub(crate) progress: Progress,
+    /// Settings of its run that were changed by hand and adopted, as sentences.
+    pub(crate) adopted: Vec<String>,
 }
 
 /// Counters and estimates that outlive an update.
@@ -122,7 +124,7 @@ impl Learner {
         });
         let groups = groups.collect();
         let progress = Progress { costs: vec![0.0; spec.costs.len()], ..Progress::default() };
-        Ok(Learner { config, spec, signals, groups, collector, progress })
+        Ok(Learner { config, spec, signals, groups, collector, progress, adopted: Vec::new() })
     }
 
     /// All settings, checked.
@@ -181,7 +183,14 @@ impl Learner {
             agents: group.members.agents.clone(),
         };
         let minds = self.groups.iter().map(mind).collect();
-        Agent { config: self.config.clone(), spec: self.spec.clone(), steps: self.progress.steps, minds }
+        Agent {
+            config: self.config.clone(),
+            spec: self.spec.clone(),
+            steps: self.progress.steps,
+            minds,
+            digest: None,
+            adopted: self.adopted.clone(),
+        }
     }
 
     /// The policy; of several, the first agent's.

@@ -100,6 +100,21 @@ impl Normalizer {
         }
     }
 
+    /// That it is one that a run can come to which started from `fresh`: what is wrong with it, if not.
+    pub(crate) fn check(&self, fresh: &Normalizer) -> Result<(), String> {
+        let (dim, Moments { count, mean, squares }) = (fresh.dim(), &self.moments);
+        let lengths = [self.shift.len(), self.scale.len(), mean.len(), squares.len()];
+        if let Some(length) = lengths.into_iter().find(|length| *length != dim) {
+            return Err(format!("is for observations of {length} numbers, not {dim}"));
+        }
+        let used = self.shift.iter().chain(&self.scale).map(|x| f64::from(*x));
+        let finite = mean.iter().chain(squares).chain([count]).copied().chain(used).all(f64::is_finite);
+        if !finite || *count < 0.0 || squares.iter().any(|x| *x < 0.0) {
+            return Err("holds a number that is not finite, or a spread below zero".into());
+        }
+        if self.on != fresh.on { Err(format!("is {}", if self.on { "on" } else { "off" })) } else { Ok(()) }
+    }
+
     /// What is subtracted from an observation, by what the rest is multiplied, and the bound on the result's size: the
     /// identity when off.
     pub fn affine(&self) -> (&[f32], &[f32], f32) {

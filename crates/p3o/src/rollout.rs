@@ -189,23 +189,33 @@ impl Collector {
         postcard::to_stdvec(&(self.worlds.snapshot(), &self.carried)).expect("plain numbers can be written to memory")
     }
 
-    /// Continues from a snapshot. Worlds that cannot be frozen start new episodes: then this returns false.
-    pub fn restore(&mut self, bytes: &[u8]) -> Result<bool, RestoreError> {
+    /// Continues from a snapshot, with recurrent states of `width` numbers per environment. Worlds that cannot be frozen start new
+    /// episodes: then this returns false.
+    pub fn restore(&mut self, bytes: &[u8], width: usize) -> Result<bool, RestoreError> {
         let wrong = |reason: &str| RestoreError { task: self.spec.name.clone(), reason: reason.to_string() };
         let (worlds, carried) = postcard::from_bytes(bytes).map_err(|_| wrong("it is damaged"))?;
-        self.restore_parts(worlds, carried)
+        self.restore_parts(worlds, carried, width)
     }
 
-    pub(crate) fn restore_parts(&mut self, worlds: Option<Vec<u8>>, carried: Carried) -> Result<bool, RestoreError> {
+    pub(crate) fn restore_parts(
+        &mut self,
+        worlds: Option<Vec<u8>>,
+        carried: Carried,
+        width: usize,
+    ) -> Result<bool, RestoreError> {
         let wrong = |reason: &str| RestoreError { task: self.spec.name.clone(), reason: reason.to_string() };
         let (count, costs) = (self.envs.len(), self.spec.costs.len());
         if carried.envs.len() != count || carried.obs.len() != count * self.spec.obs_dim {
             return Err(wrong("it has another number of environments"));
         }
-        if carried.envs.iter().any(|env| env.episode.costs.len() != costs)
-            || !carried.states.len().is_multiple_of(count)
-        {
+        // Before the first batch there are no states.
+        let states = [0, count * width].contains(&carried.states.len());
+        if !states || carried.envs.iter().any(|env| env.episode.costs.len() != costs) {
             return Err(wrong("an environment has costs or states of another length"));
+        }
+        let sums = carried.envs.iter().flat_map(|env| env.episode.costs.iter().chain([&env.episode.ret]));
+        if !all_finite(&carried.obs) || !all_finite(&carried.states) || !sums.into_iter().all(|x| x.is_finite()) {
+            return Err(wrong("an environment has a number that is not finite"));
         }
         if let Some(bytes) = worlds {
             self.worlds.restore(&bytes)?;

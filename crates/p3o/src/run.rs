@@ -4,8 +4,11 @@ use crate::algo::Passes;
 use crate::checkpoint;
 use crate::config::{Config, make_env};
 use crate::error::Error;
+use crate::folder::{RunFolder, config_path, next_config_path, progress_path};
+pub use crate::folder::{checkpoint_path, has_checkpoint, load_config, previous_checkpoint_path};
 use crate::learner::{Learner, Report};
-use crate::record::{EventWriter, ProgressCsv, RunLock, Table, write_atomic};
+use crate::provenance;
+use crate::record::{EventWriter, ProgressCsv, RunLock, Table, create_folder, write_atomic, write_keeping};
 use p3o_env::Env;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -65,71 +68,138 @@ pub struct Run {
     wall_before: f64,
     started: Instant,
     summary: Option<Summary>,
+    notes: Vec<String>,
     restarted: bool,
-    _lock: RunLock,
+    lock: RunLock,
 }
 
 /// Columns of progress.csv that version 1 wrote for algorithms that have no use for them.
 const RETIRED: &[&str] = &["kappa", "redone"];
 
-/// The checkpoint of a run's folder.
-pub fn checkpoint_path(folder: &Path) -> PathBuf {
-    folder.join("checkpoints").join("latest.safetensors")
-}
-
 impl Run {
     /// Makes the folder and everything in it. It must not hold anything yet.
     pub fn start(config: Config, make: &dyn Fn() -> Box<dyn Env>, folder: &Path) -> Result<Run, Error> {
+        // Before the networks are built; once more when the folder is this process's own.
+        check_free(folder)?;
         Run::start_learner(Learner::new(config, make)?, folder)
     }
 
     /// The same for a fresh learner.
     pub fn start_learner(learner: Learner, folder: &Path) -> Result<Run, Error> {
-        if folder.is_file() || is_occupied(folder) {
-            let (folder, resumable) = (folder.to_path_buf(), checkpoint_path(folder).is_file());
-            return Err(Error::Occupied { folder, resumable });
-        }
+        check_free(folder)?;
         create_folder(&folder.join("checkpoints"))?;
         let lock = RunLock::acquire(folder)?;
-        write_atomic(&folder.join("config.toml"), learner.config().to_toml().as_bytes())?;
-        let columns = columns(&learner);
-        let csv = ProgressCsv::create(&folder.join("progress.csv"), &columns)?;
+        // Another process may have trained here since.
+        check_free(folder)?;
+        write_atomic(&config_path(folder), learner.config().to_toml().as_bytes())?;
+        let csv = ProgressCsv::create(&progress_path(folder), &columns(&learner))?;
         let events = EventWriter::create(&folder.join("tensorboard"), None)?;
-        checkpoint::save(&learner, &checkpoint_path(folder))?;
-        Ok(Run::assemble(folder, learner, csv, events, 0.0, lock))
+        let mut run = Run::assemble(folder, learner, csv, events, lock);
+        run.save()?;
+        provenance::note(folder, 0)?;
+        Ok(run)
     }
 
     /// Goes on from a folder's checkpoint, if need be to another number of steps than it was to have.
     pub fn resume(folder: &Path, make: &Maker, steps: Option<u64>) -> Result<Run, Error> {
-        let mut config = load_config(folder)?;
-        if let Some(steps) = steps {
-            config.run.steps = steps;
-        }
+        let lock = lock(folder)?;
+        let found = RunFolder::open_to_go_on(folder)?;
+        let mut config = found.config.clone();
+        config.run.steps = steps.unwrap_or(config.run.steps);
         let env = make(&config)?;
-        Run::resume_learner(Learner::new(config, &*env)?, folder, steps.is_some())
+        Run::go_on(Learner::new(config, &*env)?, found, lock)
     }
 
-    /// The same for a fresh learner with the run's settings, which are written anew if they have `changed`.
-    pub fn resume_learner(mut learner: Learner, folder: &Path, changed: bool) -> Result<Run, Error> {
-        let lock = RunLock::acquire(folder)?;
-        let continued = checkpoint::load(&mut learner, &checkpoint_path(folder))?;
-        let (done, made) = (learner.progress().updates, learner.progress().steps);
-        if learner.config().run.steps < made && changed {
-            return Err(Error::StepsMade { folder: folder.to_path_buf(), made });
+    /// The same for a fresh learner with the run's settings, but perhaps another number of steps.
+    pub fn resume_learner(learner: Learner, folder: &Path) -> Result<Run, Error> {
+        let lock = lock(folder)?;
+        let found = RunFolder::open_to_go_on(folder)?;
+        let steps = learner.config().run.steps;
+        let mut same = found.config.clone();
+        same.run.steps = steps;
+        if let Some((theirs, ours)) = same.difference(learner.config()) {
+            return Err(Error::OtherSettings { folder: folder.to_path_buf(), theirs, ours });
         }
-        let (path, columns) = (folder.join("progress.csv"), columns(&learner));
-        let csv = ProgressCsv::reopen(&path, &columns, RETIRED, |row| row[0] <= done as f64)?;
-        let rows = ProgressCsv::read(&path)?;
-        let wall = column(&rows, "wall_s", &path).map(|at| last(&rows, at))?;
-        let events = EventWriter::create(&folder.join("tensorboard"), Some(learner.progress().steps))?;
+        Run::go_on(learner, found, lock)
+    }
+
+    fn go_on(mut learner: Learner, found: RunFolder, lock: RunLock) -> Result<Run, Error> {
+        let folder = found.folder();
+        let continued = found.checkpoint.restore(&mut learner)?;
+        let made = learner.progress().clone();
+        let changed = learner.config() != &found.config;
+        if learner.config().run.steps < made.steps && changed {
+            return Err(Error::StepsMade { folder: folder.to_path_buf(), made: made.steps });
+        }
+        let path = progress_path(folder);
+        let wall = column(&found.table, "wall_s", &path)?;
+        let csv = ProgressCsv::reopen(&path, &columns(&learner), RETIRED, made.updates as usize)?;
+        let events = EventWriter::create(&folder.join("tensorboard"), Some(made.steps))?;
+        let mut run = Run::assemble(folder, learner, csv, events, lock);
+        run.wall_before = made.updates.checked_sub(1).map_or(0.0, |last| found.table.rows[last as usize][wall]);
+        if let Some(reason) = &found.fell_back {
+            run.set_aside(reason)?;
+        }
+        if changed {
+            run.save_settings()?;
+        } else {
+            finish_change(folder, &found.config)?;
+        }
+        run.restarted = !continued;
+        if !continued {
+            run.notes.push("These worlds cannot be continued from a checkpoint: new episodes have started.".into());
+        }
+        provenance::note(folder, made.steps)?;
         // What an earlier sitting came to is no longer what the run came to.
         for stale in ["summary.json", "failure.txt"] {
             std::fs::remove_file(folder.join(stale)).ok();
         }
-        if changed {
-            write_atomic(&folder.join("config.toml"), learner.config().to_toml().as_bytes())?;
+        Ok(run)
+    }
+
+    /// Takes over a config.toml that was changed by hand, and rows of progress.csv as they are, and seals them into the
+    /// checkpoint. Returns sentences that say what has changed.
+    pub fn adopt(folder: &Path, make: &Maker) -> Result<Vec<String>, Error> {
+        let lock = lock(folder)?;
+        let written = load_config(folder)?;
+        let checkpoint = checkpoint::Checkpoint::read(&checkpoint_path(folder))?;
+        let env = make(&written)?;
+        let mut learner = Learner::new(written, &*env)?;
+        checkpoint.restore(&mut learner)?;
+        let (mut changes, at) = (Vec::new(), learner.progress().steps);
+        if let Some(sealed) = checkpoint.config()? {
+            let of_settings = learner.config().all_differences(&sealed);
+            changes = of_settings.iter().map(|(new, old)| format!("{new} (before step {at}: {old})")).collect();
         }
-        Ok(Run { restarted: !continued, ..Run::assemble(folder, learner, csv, events, wall, lock) })
+        let path = progress_path(folder);
+        let altered = ProgressCsv::reseal(&path)?;
+        let updates = learner.progress().updates as usize;
+        let csv = ProgressCsv::reopen(&path, &columns(&learner), RETIRED, updates)?;
+        if altered > 0 {
+            changes
+                .push(format!("progress.csv as it was at step {at}: {altered} of its rows did not fit their checks"));
+        } else if checkpoint.rows().is_some_and(|sealed| sealed != csv.digest()) {
+            changes.push(format!("progress.csv as it was at step {at}: its rows were not those of the checkpoint"));
+        }
+        learner.adopted.extend(changes.iter().cloned());
+        if checkpoint.digest().is_none() {
+            changes.push("a checkpoint of an older version, sealed as it is".into());
+        }
+        if !changes.is_empty() {
+            let events = EventWriter::create(&folder.join("tensorboard"), Some(learner.progress().steps))?;
+            Run::assemble(folder, learner, csv, events, lock).save_settings()?;
+        }
+        Ok(changes)
+    }
+
+    /// Writes config.toml anew with the settings of the run's checkpoint.
+    pub fn discard_changes(folder: &Path) -> Result<(), Error> {
+        let _lock = lock(folder)?;
+        let checkpoint = checkpoint::Checkpoint::read(&checkpoint_path(folder))?;
+        let path = checkpoint_path(folder);
+        let none = || Error::Checkpoint { path, reason: "it is of an older version and holds no settings".into() };
+        let config = checkpoint.config()?.ok_or_else(none)?;
+        Ok(write_atomic(&config_path(folder), config.to_toml().as_bytes())?)
     }
 
     /// Whether the worlds could not be continued, so that resuming has started new episodes.
@@ -137,14 +207,12 @@ impl Run {
         self.restarted
     }
 
-    fn assemble(
-        folder: &Path,
-        learner: Learner,
-        csv: ProgressCsv,
-        events: EventWriter,
-        wall_before: f64,
-        lock: RunLock,
-    ) -> Run {
+    /// What whoever resumes the run should know, each a sentence.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    fn assemble(folder: &Path, learner: Learner, csv: ProgressCsv, events: EventWriter, lock: RunLock) -> Run {
         let tags = columns(&learner).iter().map(|c| tag(c)).collect();
         Run {
             folder: folder.to_path_buf(),
@@ -152,12 +220,36 @@ impl Run {
             csv,
             events,
             tags,
-            wall_before,
+            wall_before: 0.0,
             started: Instant::now(),
             summary: None,
+            notes: lock.warning().into_iter().collect(),
             restarted: false,
-            _lock: lock,
+            lock,
         }
+    }
+
+    /// Moves a damaged checkpoint out of the way of the next one, which would otherwise make it the previous.
+    fn set_aside(&mut self, reason: &str) -> Result<(), Error> {
+        let (latest, updates) = (checkpoint_path(&self.folder), self.learner.progress().updates);
+        let aside = latest.with_file_name("damaged.safetensors");
+        let kept = match std::fs::rename(&latest, &aside) {
+            Ok(()) => format!(" (it is now {})", aside.display()),
+            Err(_) => String::new(),
+        };
+        self.notes.push(format!(
+            "{reason}{kept}; going on from the checkpoint before it, {}, saved after update {updates}.",
+            previous_checkpoint_path(&self.folder).display()
+        ));
+        Ok(())
+    }
+
+    /// Saves a checkpoint with settings that differ from those in config.toml, and then these.
+    fn save_settings(&mut self) -> Result<(), Error> {
+        let config = self.learner.config().clone();
+        write_atomic(&next_config_path(&self.folder), config.to_toml().as_bytes())?;
+        self.save()?;
+        finish_change(&self.folder, &config)
     }
 
     /// The folder.
@@ -201,12 +293,15 @@ impl Run {
     fn save(&mut self) -> Result<(), Error> {
         // The rows first: a checkpoint that survives a power cut must find the rows before it.
         self.csv.sync()?;
-        checkpoint::save(&self.learner, &checkpoint_path(&self.folder))
+        self.lock.check()?;
+        let bytes = checkpoint::to_bytes(&self.learner, Some(self.csv.digest()));
+        Ok(write_keeping(&checkpoint_path(&self.folder), &previous_checkpoint_path(&self.folder), &bytes)?)
     }
 
     fn record(&mut self, report: &Report) -> Result<(), Error> {
         let mut row = values(&self.learner, report);
         row.push(self.wall_s());
+        self.lock.check()?;
         self.csv.append(&row)?;
         let scalars: Vec<(&str, f64)> =
             self.tags.iter().zip(&row).skip(2).map(|(tag, value)| (tag.as_str(), *value)).collect();
@@ -232,7 +327,7 @@ impl Run {
     }
 
     fn summarize(&mut self) -> Result<(), Error> {
-        let path = self.folder.join("progress.csv");
+        let path = progress_path(&self.folder);
         let summary = summary(self.learner.config(), self.learner.spec(), &ProgressCsv::read(&path)?, &path)?;
         write_summary(&self.folder, &summary)?;
         self.summary = Some(summary);
@@ -256,25 +351,34 @@ pub fn named_task(config: &Config) -> Result<Box<dyn Fn() -> Box<dyn Env>>, Erro
     Ok(Box::new(move || make_env(method, &task, &options).expect("it was just made once")))
 }
 
-/// A run's settings.
-pub fn load_config(folder: &Path) -> Result<Config, Error> {
-    let path = folder.join("config.toml");
-    let text = std::fs::read_to_string(&path).map_err(|e| {
-        let (folder, is_there) = (folder.to_path_buf(), folder.is_dir());
-        let reason = format!("it has no readable config.toml ({e})");
-        if is_there { Error::NotARun { folder, reason } } else { Error::NoRun { folder } }
-    })?;
-    Config::from_toml(&text).map_err(|error| Error::ConfigFile { path, error })
+/// The lock of a run's folder, which must be one.
+fn lock(folder: &Path) -> Result<RunLock, Error> {
+    if !has_checkpoint(folder) {
+        load_config(folder)?;
+    }
+    Ok(RunLock::acquire(folder)?)
 }
 
-fn create_folder(path: &Path) -> Result<(), Error> {
-    std::fs::create_dir_all(path)
-        .map_err(|e| std::io::Error::new(e.kind(), format!("cannot make {}: {e}", path.display())).into())
+/// Puts settings in their place that a checkpoint has been saved with, if they still wait beside it.
+fn finish_change(folder: &Path, config: &Config) -> Result<(), Error> {
+    if next_config_path(folder).exists() {
+        write_atomic(&config_path(folder), config.to_toml().as_bytes())?;
+        std::fs::remove_file(next_config_path(folder)).ok();
+    }
+    Ok(())
+}
+
+/// That a folder is free for a new run.
+fn check_free(folder: &Path) -> Result<(), Error> {
+    if folder.is_file() || is_occupied(folder) {
+        return Err(Error::Occupied { folder: folder.to_path_buf(), resumable: has_checkpoint(folder) });
+    }
+    Ok(())
 }
 
 /// Whether a folder holds anything but what a run leaves that was killed before its first checkpoint.
 fn is_occupied(folder: &Path) -> bool {
-    let unstarted = [".lock", "config.toml", "progress.csv", "tensorboard", "checkpoints"];
+    let unstarted = [".lock", "config.toml", "progress.csv", "provenance.toml", "tensorboard", "checkpoints"];
     let known = |entry: std::io::Result<std::fs::DirEntry>| {
         entry.is_ok_and(|e| {
             // A kill in the middle of an atomic write leaves its scratch file.
@@ -282,10 +386,10 @@ fn is_occupied(folder: &Path) -> bool {
             is_scratch || unstarted.iter().any(|name| e.file_name() == *name)
         })
     };
-    checkpoint_path(folder).exists() || std::fs::read_dir(folder).is_ok_and(|mut entries| !entries.all(known))
+    has_checkpoint(folder) || std::fs::read_dir(folder).is_ok_and(|mut entries| !entries.all(known))
 }
 
-/// Columns of progress.csv; only the last two depend on the machine.
+/// Columns of progress.csv; only the last two depend on the machine. The table adds a check of its own.
 fn columns(learner: &Learner) -> Vec<String> {
     let costs: Vec<&str> = learner.spec().costs.iter().map(|c| c.name.as_str()).collect();
     let constrained = learner.signals().constraint_names();

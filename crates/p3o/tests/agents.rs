@@ -151,18 +151,20 @@ fn what_is_no_policy_is_refused_in_one_line() {
     let nowhere = home.path().join("nowhere");
     assert!(matches!(Agent::load(&nowhere), Err(Error::NoRun { folder }) if folder == nowhere));
     assert!(refusal(&nowhere).contains(nowhere.to_str().unwrap()));
-    assert!(refusal(home.path()).contains("is not a run: it has no readable config.toml"));
+    assert!(refusal(home.path()).contains("is not a run: it has no config.toml"));
     let text = home.path().join("text");
     std::fs::write(&text, "no checkpoint").unwrap();
     assert!(refusal(&text).contains("damaged or not one at all"));
     // Settings of another network, and a checkpoint with a flipped bit.
     std::fs::write(folder.join("config.toml"), small_task("p3o", "PointGoal", &["net.hidden=[8]"]).to_toml()).unwrap();
-    assert!(refusal(&folder).contains("its network is 60-16-16-2 tanh, not 60-8-2 tanh"));
+    assert!(refusal(&folder).contains(
+        "config.toml was altered: it has net.hidden = [8], and the run's checkpoint has net.hidden = [16, 16]"
+    ));
     let mut bytes = std::fs::read(checkpoint_path(&folder)).unwrap();
     let last = bytes.len() - 1;
     bytes[last] ^= 1;
     std::fs::write(checkpoint_path(&folder), bytes).unwrap();
-    assert!(refusal(&checkpoint_path(&folder)).contains("its checksum does not match"));
+    assert!(refusal(&checkpoint_path(&folder)).contains("its digest does not match"));
 }
 
 /// The folders of runs of version 1, whose checkpoints have format 3.

@@ -51,3 +51,19 @@ fn runs_of_version_1_resume_to_what_they_would_have_come_to() {
         found.iter().filter(|(name, hashes)| recorded.get(*name) != Some(hashes)).map(|x| x.0).collect();
     assert!(wrong.is_empty(), "{wrong:?} differ");
 }
+
+/// Made by version 0.2.0, whose checkpoints have format 4 and whose progress.csv has no checks; so were the hashes, of the same
+/// run taken to 1,600 steps.
+#[test]
+fn a_run_of_format_4_resumes_to_what_it_would_have_come_to() {
+    let home = tempfile::tempdir().unwrap();
+    let copy = home.path().join("run");
+    copy_folder(&folder().with_file_name("format-4").join("p3o-PointGoal"), &copy);
+    assert_eq!(p3o::RunFolder::open(&copy).unwrap().digest(), None);
+    on_threads(1, || {
+        let mut run = Run::resume(&copy, &named_task, Some(1600)).unwrap();
+        run.train(&mut |_, _| ControlFlow::Continue(())).unwrap();
+    });
+    assert_eq!(hashes(&copy), ("350aa49de4018ec4".to_string(), "fc1a86046b2fbcb2".to_string()));
+    assert!(p3o::RunFolder::open(&copy).unwrap().digest().is_some());
+}

@@ -25,5 +25,6 @@ mod resume;
 mod retuning;
 mod second_order;
 mod teams;
+mod trust;
 mod util;
 mod worlds;

@@ -277,8 +277,7 @@ fn a_world_that_fails_ends_the_run_with_its_last_checkpoint_intact() {
     assert!(std::fs::read(checkpoint_path(&folder)).unwrap() == at_second);
     assert_eq!(Agent::load(&folder).unwrap().trained_steps(), 320);
     // In worlds that answer again it goes on, to what a run without the failure comes to.
-    let mut run =
-        Run::resume_learner(Learner::with_worlds(config.clone(), worlds(1000)).unwrap(), &folder, false).unwrap();
+    let mut run = Run::resume_learner(Learner::with_worlds(config.clone(), worlds(1000)).unwrap(), &folder).unwrap();
     assert_eq!((run.learner().progress().updates, run.has_restarted()), (2, false));
     assert_eq!(run.train(&mut |_, _| ControlFlow::Continue(())).unwrap(), Finish::Done);
     let whole = home.path().join("whole");

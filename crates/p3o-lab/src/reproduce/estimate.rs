@@ -1,9 +1,8 @@
 //! How long a sweep will take, from runs that have been made and short measurements of the others.
 
 use crate::sweep::{Job, one_thread};
-use p3o::record::ProgressCsv;
-use p3o::run::{checkpoint_path, named_task};
-use p3o::{Config, Error, Learner, Method, checkpoint};
+use p3o::run::named_task;
+use p3o::{Config, Error, Learner, Method, RunFolder};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -55,8 +54,7 @@ impl Estimate {
 
 /// Steps that a job still has to make. A folder that cannot be read counts as empty: the sweep will say what is wrong.
 fn left(job: &Job) -> u64 {
-    let checkpoint = checkpoint_path(&job.folder);
-    let made = if checkpoint.is_file() { checkpoint::steps(&checkpoint).unwrap_or(0) } else { 0 };
+    let made = RunFolder::open(&job.folder).map_or(0, |run| run.steps());
     job.steps().saturating_sub(made)
 }
 
@@ -64,7 +62,7 @@ fn left(job: &Job) -> u64 {
 fn past(jobs: &[Job]) -> BTreeMap<Sort, f64> {
     let mut sums: BTreeMap<Sort, (f64, f64)> = BTreeMap::new();
     for job in jobs.iter().filter(|job| job.folder.join("progress.csv").is_file()) {
-        let Ok(table) = ProgressCsv::read(&job.folder.join("progress.csv")) else { continue };
+        let Ok(RunFolder { table, .. }) = RunFolder::open(&job.folder) else { continue };
         let (Some(steps), Some(wall)) = (table.column("steps"), table.column("wall_s")) else { continue };
         if let Some(row) = table.rows.last() {
             let sum = sums.entry(sort(job)).or_default();

@@ -27,6 +27,11 @@ impl Multiplier {
         Multiplier { nu, p, m: 0.0, v: 0.0, steps: 0 }
     }
 
+    /// Whether it is one that a run can come to.
+    pub fn is_valid(&self) -> bool {
+        [self.nu, self.p, self.m, self.v].iter().all(|x| x.is_finite()) && self.nu >= 0.0 && self.v >= 0.0
+    }
+
     /// One step of Adam on -p (J_C - d), whose slope in p is d - J_C.
     pub fn step_adam(&mut self, excess: f64, rate: f64, max: f64) {
         let slope = -excess;

@@ -5,6 +5,7 @@
 //! complete: loading it gives the same run. The file carries the version of its format; older versions are brought up to
 //! date by `upgrade.rs`.
 
+mod difference;
 mod file;
 mod presets;
 mod reference;

@@ -14,7 +14,33 @@ use std::path::{Path, PathBuf};
 ///
 /// Two writers of the same path would share one scratch file; [`RunLock`](super::RunLock) keeps them apart.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    replace(path, bytes).map_err(|error| failed("write", path, &error))
+    replace(path, bytes, || Ok(())).map_err(|error| failed("write", path, &error))
+}
+
+/// The same, and what `path` held before goes to `previous`. At every moment one of the two names leads to a whole file, and
+/// `path` does from its first write on.
+pub fn write_keeping(path: &Path, previous: &Path, bytes: &[u8]) -> io::Result<()> {
+    let keep = || {
+        let scratch = scratch_path(previous)?;
+        // Left by a kill.
+        fs::remove_file(&scratch).ok();
+        match fs::hard_link(path, &scratch) {
+            Ok(()) => {}
+            // There is nothing to keep.
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            // A file system without links.
+            Err(_) => drop(fs::copy(path, &scratch)?),
+        }
+        fs::rename(&scratch, previous).map_err(|error| discard(&scratch, error))
+    };
+    replace(path, bytes, keep).map_err(|error| failed("write", path, &error))
+}
+
+/// Makes a folder and those above it that are missing, each of them on disk when this returns.
+pub fn create_folder(path: &Path) -> io::Result<()> {
+    let missing: Vec<&Path> = path.ancestors().take_while(|p| !p.as_os_str().is_empty() && !p.exists()).collect();
+    let made = fs::create_dir_all(path).and_then(|()| missing.iter().try_for_each(|made| sync_folder(folder_of(made))));
+    made.map_err(|error| failed("make", path, &error))
 }
 
 /// `error` with what was attempted and on which file, of the same kind.
@@ -27,10 +53,11 @@ pub(super) fn failed(verb: &str, path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("cannot {verb} {}: {reason}", path.display()))
 }
 
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// `before` is called when the new content is on disk, just before it takes the old one's place.
+fn replace(path: &Path, bytes: &[u8], before: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     let scratch = scratch_path(path)?;
     let file = File::create(&scratch)?;
-    let written = fill(file, bytes).and_then(|()| fs::rename(&scratch, path));
+    let written = fill(file, bytes).and_then(|()| before()).and_then(|()| fs::rename(&scratch, path));
     if let Err(error) = written {
         return Err(discard(&scratch, error));
     }
@@ -104,6 +131,33 @@ mod tests {
         write_atomic(&path, b"second").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"second");
         assert_eq!(names_in(folder.path()), ["checkpoint"]);
+    }
+
+    #[test]
+    fn what_was_there_before_is_kept_under_its_own_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, previous) = (folder.path().join("latest"), folder.path().join("previous"));
+        let content = || [&path, &previous].map(|p| fs::read(p).ok());
+        write_keeping(&path, &previous, b"one").unwrap();
+        assert_eq!(content(), [Some(b"one".to_vec()), None]);
+        write_keeping(&path, &previous, b"two").unwrap();
+        // A kill between link and rename leaves this.
+        fs::write(folder.path().join(".previous.scratch"), b"half").unwrap();
+        write_keeping(&path, &previous, b"three").unwrap();
+        assert_eq!(content(), [Some(b"three".to_vec()), Some(b"two".to_vec())]);
+        assert_eq!(names_in(folder.path()), ["latest", "previous"]);
+    }
+
+    #[test]
+    fn folders_are_made_with_all_above_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let deep = folder.path().join("a/b/c");
+        create_folder(&deep).unwrap();
+        create_folder(&deep).unwrap();
+        assert!(deep.is_dir());
+        fs::write(deep.join("file"), b"").unwrap();
+        let error = create_folder(&deep.join("file/below")).unwrap_err();
+        assert!(error.to_string().starts_with("cannot make "), "{error}");
     }
 
     #[test]

@@ -1,12 +1,69 @@
-//! What format 3 kept otherwise: the environments with their random streams and episodes, and the counters.
+//! Checkpoints of older versions. Formats 3 and 4 have a weaker checksum, FNV-1a over their description and the tensors' names
+//! and bytes. Format 3 has no settings in it, and kept the environments with their random streams and episodes otherwise, and
+//! the counters.
 
+use super::About;
+use super::DAMAGED;
 use crate::learner;
+use crate::record::fnv1a;
 use crate::rollout::{Carried, EnvState, Episode};
 use p3o_env::{EnvSpec, snapshot};
 use rand_chacha::ChaCha8Rng;
-use serde::Deserialize;
+use safetensors::tensor::SafeTensors;
+use serde::{Deserialize, Serialize};
 
-pub(super) const FORMAT: u32 = 3;
+pub(super) const FORMAT_3: u32 = 3;
+pub(super) const FORMAT_4: u32 = 4;
+
+/// What such a checkpoint says of itself. The checksum is over this very text.
+#[derive(Serialize, Deserialize)]
+struct OldAbout {
+    format: u32,
+    task: String,
+    algo: String,
+    obs_dim: usize,
+    network: String,
+    normalize_obs: bool,
+    critics: Vec<String>,
+    envs: usize,
+    updates: u64,
+    steps: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    config: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    spec: Option<String>,
+    checksum: String,
+}
+
+/// The description of an undamaged file.
+pub(super) fn about(text: &str, tensors: &SafeTensors) -> Result<About, String> {
+    let mut old: OldAbout = serde_json::from_str(text).map_err(|_| DAMAGED)?;
+    let claimed = std::mem::take(&mut old.checksum);
+    let blank = serde_json::to_string(&old).expect("plain data can be written to memory");
+    let mut parts = tensors.tensors();
+    parts.sort_by(|a, b| a.0.cmp(&b.0));
+    let parts = parts.iter().flat_map(|(name, tensor)| [name.as_bytes(), tensor.data()]);
+    if claimed != format!("{:016x}", fnv1a(std::iter::once(blank.as_bytes()).chain(parts))) {
+        return Err("the checkpoint is damaged: its checksum does not match".into());
+    }
+    Ok(About {
+        format: old.format,
+        task: old.task,
+        algo: old.algo,
+        obs_dim: old.obs_dim,
+        network: old.network,
+        normalize_obs: old.normalize_obs,
+        critics: old.critics,
+        envs: old.envs,
+        updates: old.updates,
+        steps: old.steps,
+        config: old.config,
+        spec: old.spec,
+        rows: None,
+        adopted: Vec::new(),
+        digest: String::new(),
+    })
+}
 
 /// One environment.
 #[derive(Deserialize)]
