@@ -4,7 +4,7 @@ use crate::Failure;
 use crate::screen::{Grid, figure, say, thousands};
 use crate::train::shown;
 use p3o::config::{Method, PRESETS, Preset};
-use p3o::run::{Summary, has_checkpoint};
+use p3o::run::has_checkpoint;
 use p3o::{Agents, Algorithm, Error, RunFolder};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -52,26 +52,24 @@ fn runs() {
     folders.sort();
     say!("\nRuns");
     let mut grid = Grid::new(&["", "steps", "return", "costs"]);
+    let mut unreadable = Vec::new();
     for folder in folders {
-        grid.row(row(&folder));
+        match row(&folder) {
+            Ok(row) => grid.row(row),
+            Err(error) => unreadable.push(error),
+        }
     }
     grid.print();
+    unreadable.iter().for_each(|error| say!("  left out: {error}"));
 }
 
-fn row(folder: &Path) -> Vec<String> {
+fn row(folder: &Path) -> Result<Vec<String>, Error> {
     let name = shown(folder);
     if !has_checkpoint(folder) {
-        return vec![name, "not started".into()];
+        return Ok(vec![name, "not started".into()]);
     }
-    let read = || -> Result<(RunFolder, Summary), Error> {
-        let run = RunFolder::open(folder)?;
-        let summary = run.summary()?;
-        Ok((run, summary))
-    };
-    let (run, summary) = match read() {
-        Ok(both) => both,
-        Err(error) => return vec![name, String::new(), String::new(), error.to_string()],
-    };
+    let run = RunFolder::open(folder)?;
+    let summary = run.summary()?;
     let number = |x: Option<f64>| figure(x.unwrap_or(f64::NAN));
     let costs = summary.costs.iter().map(|(name, cost)| {
         let limit = cost.limit.map_or(String::new(), |limit| format!("/{limit}"));
@@ -82,5 +80,5 @@ fn row(folder: &Path) -> Vec<String> {
         true => format!("{} of {}", thousands(run.steps() as f64), thousands(all as f64)),
         false => thousands(run.steps() as f64),
     };
-    vec![name, steps, number(summary.return_mean), costs.collect::<Vec<_>>().join(", ")]
+    Ok(vec![name, steps, number(summary.return_mean), costs.collect::<Vec<_>>().join(", ")])
 }

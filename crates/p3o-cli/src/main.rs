@@ -40,7 +40,7 @@ pub enum Failure {
 impl From<p3o::Error> for Failure {
     /// The library's line, with the flags that help.
     fn from(e: p3o::Error) -> Self {
-        use p3o::Error::{Altered, Checkpoint, Config, Occupied, OtherSettings, StepsMade, Task};
+        use p3o::Error::{Altered, Checkpoint, Config, NotARun, Occupied, OtherSettings, StepsMade, Task};
         match e {
             Config(e) => e.into(),
             Task(e) => {
@@ -68,6 +68,10 @@ impl From<p3o::Error> for Failure {
                 let run = path.parent().and_then(Path::parent).unwrap_or(path);
                 let run = train::shown(run);
                 Failure::Failed(format!("{e} (p3o resume {run} goes on from the checkpoint before it)"))
+            }
+            NotARun { ref folder, .. } if p3o::run::has_checkpoint(folder) => {
+                let run = train::shown(folder);
+                Failure::Failed(format!("{e} (p3o adopt {run} --discard writes it anew from the checkpoint)"))
             }
             StepsMade { .. } => Failure::Failed(format!("{e}: name more with --steps")),
             _ => Failure::Failed(e.to_string()),
