@@ -21,6 +21,7 @@ use p3o::ConfigError;
 use p3o::error::suggest;
 use p3o_env::TaskError;
 use std::path::Path;
+use screen::{must_print, tell};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -96,7 +97,7 @@ fn main() -> ExitCode {
         Err(e) if e.use_stderr() && e.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             return complain(&one_line(&e.to_string()), 2);
         }
-        Err(e) => e.exit(),
+        Err(e) => return help(&e),
     };
     let outcome = match cli.command {
         Command::Train(args) => train::train(&args),
@@ -122,8 +123,18 @@ fn main() -> ExitCode {
     }
 }
 
+/// What was asked for (the version, a page of help), or the page of help where nothing was.
+fn help(page: &clap::Error) -> ExitCode {
+    let printed = page.print();
+    if page.use_stderr() {
+        return ExitCode::from(2);
+    }
+    must_print(printed);
+    ExitCode::SUCCESS
+}
+
 fn complain(line: &str, code: u8) -> ExitCode {
-    eprintln!("p3o: {line}");
+    tell!("p3o: {line}");
     ExitCode::from(code)
 }
 
@@ -150,7 +161,7 @@ pub fn stop_on_ctrl_c(what: &'static str) -> Result<Arc<AtomicBool>, Failure> {
         if heard.swap(true, Ordering::SeqCst) {
             std::process::exit(130);
         }
-        eprintln!("\np3o: {what}; press Ctrl-C again to quit at once");
+        tell!("\np3o: {what}; press Ctrl-C again to quit at once");
     })
     .map_err(|e| Failure::Failed(format!("cannot listen for Ctrl-C: {e}")))?;
     Ok(stop)

@@ -14,15 +14,32 @@ macro_rules! say {
 }
 pub(crate) use say;
 
+/// Prints a line to standard error. If that is closed or full there is nobody to tell, and the work goes on.
+macro_rules! tell {
+    ($($line:tt)*) => { $crate::screen::tell_line(format_args!($($line)*)) };
+}
+pub(crate) use tell;
+
 /// See [`say`].
 pub fn print_line(line: std::fmt::Arguments) {
-    match writeln!(std::io::stdout(), "{line}") {
+    must_print(writeln!(std::io::stdout(), "{line}"));
+}
+
+/// Ends the program if standard output could not be written to, unless its reader has closed it.
+pub fn must_print(printed: std::io::Result<()>) {
+    match printed {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
-            eprintln!("p3o: cannot write to standard output: {e}");
+            tell!("p3o: cannot write to standard output: {e}");
             std::process::exit(1);
         }
         _ => {}
     }
+}
+
+/// See [`tell`].
+pub fn tell_line(line: std::fmt::Arguments) {
+    // In one write, so that lines of several processes do not mix.
+    std::io::stderr().write_all(format!("{line}\n").as_bytes()).ok();
 }
 
 /// 1234567 as 1,234,567.

@@ -10,6 +10,7 @@ mod plot;
 mod render;
 mod reproduce;
 mod settings;
+mod streams;
 mod train;
 mod usage;
 mod util;
