@@ -4,13 +4,16 @@ use crate::args::{AdoptArgs, ResumeArgs, TrainArgs};
 use crate::screen::{Grid, Progress, duration, figure, say, thousands};
 use crate::{Failure, pool, stop_on_ctrl_c};
 use p3o::config::{Resolved, count};
-use p3o::record::{ProgressCsv, write_atomic};
+use p3o::record::{ProgressCsv, read_text_stream, write_atomic};
 use p3o::run::{Summary, named_task};
 use p3o::{Config, Error, Finish, Method, Request, Run};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+
+/// Bytes of a file of settings, at most.
+const LONGEST_CONFIG: u64 = 1 << 20;
 
 /// `p3o train`
 pub fn train(args: &TrainArgs) -> Result<(), Failure> {
@@ -59,8 +62,7 @@ fn resolve(args: &TrainArgs) -> Result<Resolved, Failure> {
         let (set, limits) = (args.set.clone(), args.limit.clone());
         return Ok(Request { preset, set, limits, seed, steps, ..Request::new(task, method) }.resolve()?);
     };
-    let text =
-        std::fs::read_to_string(path).map_err(|e| Failure::Failed(format!("cannot read {}: {e}", path.display())))?;
+    let text = read_text_stream(path, LONGEST_CONFIG).map_err(Error::from)?;
     let config = Config::from_toml(&text).map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))?;
     Ok(Resolved::change(config, &args.set, &args.limit, seed, steps)?)
 }

@@ -1,6 +1,6 @@
 //! Wrong usage is refused in one line that says what was meant, and leaves nothing behind.
 
-use crate::util::{Home, checkpoint, small};
+use crate::util::{Home, checkpoint, outcome, small};
 
 /// Refused with exit code 2, a line that holds every part, and an empty folder.
 fn check(args: &[&str], parts: &[&str]) {
@@ -94,6 +94,35 @@ fn a_configuration_file_with_a_mistake_is_refused_with_its_line() {
     assert!(home.bad(1, &["train", "--config", "none.toml", "--out", "other"]).contains("cannot read none.toml"));
     assert!(home.bad(2, &["train", "PointGoal", "--config", "typo.toml"]).contains("cannot be used with"));
     assert_eq!(home.contents(), before);
+}
+
+/// A shell's `<(command)` is a pipe, and a device may have no end.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_configuration_may_come_from_a_pipe_and_must_end() {
+    let home = Home::new();
+    home.good(&small("PointGoal", &["--steps", "400", "--out", "run"]));
+    let p3o = env!("CARGO_BIN_EXE_p3o");
+    let script = format!("exec '{p3o}' train --config <(cat run/config.toml) --out piped");
+    let output = std::process::Command::new("bash").args(["-c", &script]).current_dir(home.path("")).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(outcome(&home.path("piped")) == outcome(&home.path("run")));
+    for (path, reason) in [("/dev/zero", "it is longer than 1048576 bytes"), ("run", "it is a folder, not a file")] {
+        let line = home.bad(1, &["train", "--config", path, "--out", "other"]);
+        assert_eq!(line, format!("p3o: cannot read {path}: {reason}\n"));
+    }
+}
+
+/// Nobody writes into this pipe: whoever opened it would wait for ever.
+#[cfg(unix)]
+#[test]
+fn a_pipe_among_the_runs_does_not_stop_the_list() {
+    let home = Home::new();
+    home.good(&small("PointGoal", &["--steps", "400", "--out", "runs/one"]));
+    let summary = home.path("runs/one/summary.json");
+    std::fs::remove_file(&summary).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&summary).status().unwrap().success());
+    assert!(home.good(&["list"]).contains("runs/one  unfinished"));
 }
 
 #[test]

@@ -4,12 +4,15 @@
 //! A sweep can be killed at any moment and started again: finished runs are read, not repeated, and the others go on from
 //! their checkpoints.
 
-use p3o::record::Table;
+use p3o::record::{Table, read_text};
 use p3o::run::{self, Summary, checkpoint_path, has_checkpoint, named_task, previous_checkpoint_path};
 use p3o::{Config, Error, Finish, Report, Run, RunFolder};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// Bytes of a failure.txt, at most.
+const LONGEST_FAILURE: u64 = 1 << 20;
 
 /// One run of a sweep.
 #[derive(Clone, Debug)]
@@ -110,7 +113,7 @@ impl Job {
 
     /// What ended it, if it could not go on.
     pub fn failure(&self) -> Option<String> {
-        let text = std::fs::read_to_string(self.folder.join("failure.txt")).ok()?;
+        let text = read_text(&self.folder.join("failure.txt"), LONGEST_FAILURE).ok()?;
         text.lines().next().map(String::from)
     }
 
