@@ -99,6 +99,9 @@ fn main() -> ExitCode {
         }
         Err(e) => return help(&e),
     };
+    if let Err(e) = survive_full_files() {
+        return complain(&format!("cannot listen for signals: {e}"), 1);
+    }
     let outcome = match cli.command {
         Command::Train(args) => train::train(&args),
         Command::Resume(args) => train::resume(&args),
@@ -143,6 +146,18 @@ fn one_line(message: &str) -> String {
     let paragraphs = message.trim_start_matches("error: ").split("\n\n").filter(|p| !p.starts_with("Usage:"));
     let lines: Vec<String> = paragraphs.map(|p| p.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     lines.join("; ").trim_end_matches('.').to_string()
+}
+
+/// A file that outgrows the limit of its process (`ulimit -f`) is an error of that write, not the end of the program: with the
+/// signal caught, the system reports it like a full disk.
+#[cfg(unix)]
+fn survive_full_files() -> std::io::Result<()> {
+    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default()).map(drop)
+}
+
+#[cfg(not(unix))]
+fn survive_full_files() -> std::io::Result<()> {
+    Ok(())
 }
 
 /// A pool of the wanted number of threads, or of as many as there are cores.

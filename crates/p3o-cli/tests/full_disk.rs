@@ -71,6 +71,28 @@ fn a_full_file_system_ends_a_run_in_one_line() {
     assert!(outcome(&home.path("run")) == outcome(&home.path("straight")));
 }
 
+/// A limit on the size of files ends a run like a full disk: the system would rather kill the program.
+#[test]
+fn a_limit_on_file_sizes_ends_a_run_in_one_line() {
+    let home = Home::new();
+    home.good(&small("PointGoal", &["--steps", "1600", "--out", "straight"]));
+    home.good(&small("PointGoal", &["--steps", "800", "--out", "run"]));
+    let run = home.path("run");
+    let before = std::fs::read(checkpoint(&run)).unwrap();
+    // In blocks of 1024 bytes: nothing at all, and enough for every file but the checkpoint.
+    for (blocks, file) in [(0, "run/tensorboard/"), (before.len() / 1024, "latest.safetensors")] {
+        let script = format!("ulimit -f {blocks}; exec '{}' resume run --steps 1600", env!("CARGO_BIN_EXE_p3o"));
+        let output = Command::new("bash").args(["-c", &script]).current_dir(home.path("")).output().unwrap();
+        let line = text(&output.stderr);
+        assert_eq!((output.status.code(), line.lines().count()), (Some(1), 1), "{:?} {line}", output.status);
+        assert!(line.starts_with("p3o: cannot write ") && line.contains(file), "{line}");
+        assert!(line.ends_with(": file too large (see ulimit -f)\n"), "{line}");
+        assert!(std::fs::read(checkpoint(&run)).unwrap() == before, "the last checkpoint changed");
+    }
+    home.good(&["resume", "run"]);
+    assert!(outcome(&run) == outcome(&home.path("straight")));
+}
+
 #[test]
 fn results_that_cannot_be_printed_are_a_failure() {
     let home = Home::new();

@@ -48,6 +48,7 @@ pub(super) fn failed(verb: &str, path: &Path, error: &io::Error) -> io::Error {
     let reason = match error.kind() {
         ErrorKind::StorageFull => "no space left on device".to_owned(),
         ErrorKind::QuotaExceeded => "disk quota exceeded".to_owned(),
+        ErrorKind::FileTooLarge => "file too large (see ulimit -f)".to_owned(),
         _ => error.to_string(),
     };
     io::Error::new(error.kind(), format!("cannot {verb} {}: {reason}", path.display()))
