@@ -276,8 +276,9 @@ unsafe fn outer_tile<S: Simd, const MR: usize, const NV: usize>(
                 *acc = S::load(g.add(i * PANEL + v * LANES));
             }
         }
-        let mut x = a.x.add(column / PANEL * a.x_stride + column % PANEL);
-        let mut d = a.d.add(panel * a.d_stride + first * LANES);
+        // Without rows these lie outside already.
+        let mut x = a.x.wrapping_add(column / PANEL * a.x_stride + column % PANEL);
+        let mut d = a.d.wrapping_add(panel * a.d_stride + first * LANES);
         for _ in 0..a.rows {
             let mut dv = [S::splat(S::E::ZERO); NV];
             for (v, dv) in dv.iter_mut().enumerate() {
