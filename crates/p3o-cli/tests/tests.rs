@@ -5,6 +5,7 @@ mod compare;
 mod env_step;
 mod evaluate;
 mod full_disk;
+mod instructions;
 mod interruption;
 mod plot;
 mod render;

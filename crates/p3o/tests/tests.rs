@@ -13,6 +13,7 @@ mod first_order;
 mod fixtures;
 mod gates;
 mod golden;
+mod instructions;
 mod learning;
 mod losses;
 mod minibatches;
