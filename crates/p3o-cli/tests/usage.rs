@@ -44,6 +44,77 @@ fn limits_that_cannot_be_are_refused() {
 }
 
 #[test]
+fn limits_that_do_nothing_or_contradict_each_other_are_refused() {
+    for command in ["train", "compare", "settings"] {
+        let of = |more: &[&'static str]| [&[command, "PointGoal"][..], more].concat();
+        check(&of(&["--limit", "typo=none"]), &["unknown cost `typo`", "hazards"]);
+        check(&of(&["--set", "limits.typo=none"]), &["unknown cost `typo`", "hazards"]);
+        check(&of(&["--set", "env.level=0", "--limit", "hazards=none"]), &["has no costs", "hazards"]);
+        for (one, other) in [("none", "none"), ("3", "4"), ("3", "none")] {
+            let limits = [format!("hazards={one}"), format!(" hazards = {other}")];
+            let twice = [command, "PointGoal", "--limit", &limits[0], "--limit", &limits[1]];
+            check(&twice, &["the limit of `hazards` is given twice"]);
+        }
+        check(&of(&["--limit", "hazards=3", "--set", "limits.hazards=4"]), &["the limit of `hazards` is given twice"]);
+    }
+}
+
+#[test]
+fn settings_that_contradict_each_other_are_refused() {
+    for command in ["train", "compare", "settings"] {
+        for (settings, parts) in [
+            (&["net.bptt=10"][..], &["net.bptt has no effect on feed-forward networks", "net.gru"][..]),
+            (&["net.gru=16", "net.bptt=10", "net.gru=0"], &["net.bptt has no effect"]),
+            (&["policy.minibatch=20001"], &["policy.minibatch (20001) is more than the 20000 rows"]),
+            (&["critic.minibatch=500", "rollout.batch=400"], &["critic.minibatch (500) is more than the 400 rows"]),
+            (
+                &["p3o.kappa=50", "p3o.kappa_growth=1.1"],
+                &["p3o.kappa (50) cannot grow to p3o.kappa_max (40), which is below it"],
+            ),
+        ] {
+            let settings = settings.iter().flat_map(|s| ["--set", s]);
+            let args: Vec<&str> = [command, "PointGoal"].into_iter().chain(settings).collect();
+            check(&args, parts);
+        }
+    }
+    let home = Home::new();
+    for settings in [
+        &["net.gru=16", "net.bptt=10"][..],
+        &["policy.minibatch=20000", "critic.minibatch=20000"],
+        // A fixed kappa never meets its end.
+        &["p3o.kappa=50"],
+        &["p3o.kappa=40", "p3o.kappa_growth=1.1"],
+        // The preset's mini-batches of 2,000 may be the whole of a smaller batch.
+        &["rollout.batch=400"],
+    ] {
+        let settings = settings.iter().flat_map(|s| ["--set", s]);
+        home.good(
+            &["settings", "AntCircle", "--set", "rollout.batch=20000"].into_iter().chain(settings).collect::<Vec<_>>(),
+        );
+    }
+}
+
+#[test]
+fn odd_values_are_refused_in_one_line() {
+    for value in ["[[]]", "[[64]]", "[64", "64]", "[,]", "[64,,64]", "", "\"64\"", "[NaN]", "٣", "💥", "6\n4", "[-1]"]
+    {
+        let setting = format!("net.hidden={value}");
+        check(&["train", "PointGoal", "--set", &setting], &["net.hidden"]);
+    }
+    for value in ["NaN", "", "1e400", "ü", "[]", "1\n2", "\u{7}", "0x10", "true"] {
+        let setting = format!("p3o.kappa={value}");
+        check(&["train", "PointGoal", "--set", &setting], &["p3o.kappa"]);
+    }
+    for setting in ["", "=", ".", "=1", ".=1", "net.=1", "env.=1", "limits.=1", "net=1", "a\nb=1", "\"=1"] {
+        check(&["train", "PointGoal", "--set", setting], &[]);
+    }
+    check(&["train", "PointGoal", "--set", "net.activation=\"tanh"], &["net.activation"]);
+    // A zero has no sign.
+    let told = Home::new().good(&["settings", "PointGoal", "--set", "p3o.kappa=-0.0"]);
+    assert!(told.contains("kappa = 0    (set)"), "{told}");
+}
+
+#[test]
 fn numbers_that_make_no_sense_are_refused() {
     for value in ["0", "-5", "1.5", "nan", "inf", "1e400", "many", ""] {
         check(&["train", "PointGoal", &format!("--steps={value}")], &["--steps", "whole number"]);
@@ -140,6 +211,16 @@ fn an_existing_folder_is_not_touched() {
         assert!(line.contains(out) && !line.contains("resume"), "{line}");
     }
     assert_eq!(home.contents(), before);
+}
+
+#[test]
+fn a_file_in_place_of_a_runs_folder_is_called_one() {
+    let home = Home::new();
+    home.good(&small("PointGoal", &["--steps", "400", "--out", "run"]));
+    std::fs::write(home.path("file"), "text").unwrap();
+    assert_eq!(home.bad(1, &["resume", "file"]), "p3o: file is a file, not a run's folder\n");
+    let line = home.bad(1, &["resume", "run/checkpoints/latest.safetensors"]);
+    assert!(line.ends_with(" is a file, not a run's folder; go on with p3o resume run\n"), "{line}");
 }
 
 #[test]

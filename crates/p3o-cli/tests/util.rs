@@ -85,6 +85,9 @@ pub fn small_of<'a>(command: &'a str, task: &'a str, more: &[&'a str]) -> Vec<&'
     let mut config = Config::base(task, method);
     let has = |setting: &&str| config.set(setting).is_ok();
     let settings = SMALL.lines().filter(|s| !s.starts_with("run.seed") && !s.starts_with("run.steps"));
+    // A BPTT length is refused where nothing is recurrent.
+    let recurrent = more.iter().any(|arg| arg.starts_with("net.gru="));
+    let settings = settings.filter(|s| recurrent || !s.starts_with("net.bptt="));
     let settings: Vec<&str> = settings.chain(OWN).filter(has).collect();
     let settings = settings.into_iter().flat_map(|s| ["--set", s]);
     [command, task].into_iter().chain(settings).chain(more.iter().copied()).collect()

@@ -87,6 +87,30 @@ pub enum ConfigError {
         /// What was to be limited.
         cost: String,
     },
+    /// More than one limit for one cost.
+    #[error("the limit of `{0}` is given twice")]
+    LimitTwice(String),
+    /// A BPTT length for networks without memory.
+    #[error("net.bptt has no effect on feed-forward networks: set net.gru as well")]
+    WithoutMemory,
+    /// A mini-batch that is more than the whole.
+    #[error("{key} ({minibatch}) is more than the {rows} rows of a batch: 0 takes the whole batch at once")]
+    Minibatch {
+        /// The setting.
+        key: String,
+        /// Rows of a mini-batch.
+        minibatch: usize,
+        /// Rows of a batch.
+        rows: usize,
+    },
+    /// A penalty factor that would grow downwards.
+    #[error("p3o.kappa ({kappa}) cannot grow to p3o.kappa_max ({kappa_max}), which is below it")]
+    Shrinks {
+        /// Where it starts.
+        kappa: f64,
+        /// Where it stops.
+        kappa_max: f64,
+    },
     /// A batch that environments cannot share evenly.
     #[error("rollout.batch ({batch}) must be a multiple of rollout.envs ({envs})")]
     BatchOfEnvs {

@@ -318,10 +318,7 @@ impl Config {
     /// Whether every value makes sense, alone and together with the world.
     pub fn check(&self, spec: &EnvSpec) -> Result<(), ConfigError> {
         for (name, limit) in &self.limits {
-            if spec.costs.is_empty() {
-                return Err(ConfigError::NoCosts { task: spec.name.clone(), cost: name.clone() });
-            }
-            known("cost", name, spec.costs.iter().map(|c| c.name.as_str()))?;
+            known_cost(spec, name)?;
             Takes::Number(0.0, f64::INFINITY).check(&format!("limits.{name}"), &Value::Float(*limit))?;
         }
         self.check_values()?;
@@ -418,6 +415,14 @@ impl Net {
         let (last, units) = (widths[widths.len() - 1], self.gru as f64);
         dense + 3.0 * units * (last + units)
     }
+}
+
+/// Whether a world has a cost of this name.
+fn known_cost(spec: &EnvSpec, name: &str) -> Result<(), ConfigError> {
+    if spec.costs.is_empty() {
+        return Err(ConfigError::NoCosts { task: spec.name.clone(), cost: name.to_string() });
+    }
+    known("cost", name, spec.costs.iter().map(|c| c.name.as_str()))
 }
 
 /// A value as it is written on a command line.

@@ -1,6 +1,7 @@
 //! From what a user asks for to a configuration: base values, the preset's layers, single changes.
 
-use super::{Agents, Config, Method, Preset, task_options};
+use super::{Agents, Config, Method, Preset, known_cost, task_options};
+use crate::algo;
 use crate::error::{ConfigError, Error};
 use p3o_env::{Env, EnvSpec, TaskError, tasks};
 use std::collections::BTreeMap;
@@ -62,7 +63,7 @@ impl Request {
         let mut resolved = self.layers(spec)?;
         let changes = Changes { set: &self.set, limits: &self.limits, seed: self.seed, steps: self.steps };
         resolved.apply(&changes, self.shared)?;
-        resolved.config.check(spec)?;
+        resolved.check(spec, self.shared)?;
         Ok(resolved)
     }
 
@@ -87,6 +88,9 @@ impl Request {
     }
 }
 
+/// The origin of a single change.
+const SET: &str = "set";
+
 /// Single changes.
 struct Changes<'a> {
     set: &'a [String],
@@ -107,7 +111,7 @@ impl Resolved {
         let mut resolved = Resolved { config, origins: BTreeMap::new() };
         resolved.apply(&Changes { set, limits, seed, steps }, false)?;
         let config = &resolved.config;
-        config.check(make_env(config.method(), &config.task, &config.env)?.spec())?;
+        resolved.check(make_env(config.method(), &config.task, &config.env)?.spec(), false)?;
         Ok(resolved)
     }
 
@@ -123,22 +127,58 @@ impl Resolved {
         Ok(resolved)
     }
 
+    /// Whether the configuration makes sense, and whether the changes do: those of single settings must have an effect, but
+    /// `shared` ones only where they can.
+    fn check(&self, spec: &EnvSpec, shared: bool) -> Result<(), ConfigError> {
+        let Resolved { config, origins } = self;
+        for cost in origins.keys().filter_map(|key| key.strip_prefix("limits.")) {
+            known_cost(spec, cost)?;
+        }
+        config.check(spec)?;
+        let is_set = |key: &str| origins.get(key).is_some_and(|origin| origin == SET);
+        if !shared && is_set("net.bptt") && !config.net.is_recurrent() {
+            return Err(ConfigError::WithoutMemory);
+        }
+        let of_all = if config.agents == Agents::Centralised { spec.agents } else { 1 };
+        let batch = config.rollout.batch;
+        for (key, minibatch, rows) in [
+            ("policy.minibatch", config.policy.minibatch, batch * of_all),
+            ("critic.minibatch", config.critic.minibatch, batch),
+        ] {
+            if is_set(key) && minibatch > rows {
+                return Err(ConfigError::Minibatch { key: key.into(), minibatch, rows });
+            }
+        }
+        let own = |name: &str| format!("{}.{name}", config.algorithm());
+        match &config.own {
+            algo::Settings::P3o(p3o)
+                if ["kappa", "kappa_growth", "kappa_max"].iter().any(|name| is_set(&own(name)))
+                    && p3o.kappa_growth > 1.0
+                    && p3o.kappa > p3o.kappa_max =>
+            {
+                Err(ConfigError::Shrinks { kappa: p3o.kappa, kappa_max: p3o.kappa_max })
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn apply(&mut self, changes: &Changes, shared: bool) -> Result<(), ConfigError> {
         let Resolved { config, origins } = self;
+        one_limit_each(changes)?;
         for assignment in changes.set {
             match config.set(assignment) {
                 Err(ConfigError::OfAnother { .. } | ConfigError::WithoutEffect { .. }) if shared => {}
                 result => {
                     result?;
                     let key = assignment.split('=').next().unwrap_or_default().trim();
-                    origins.insert(key.to_string(), "set".to_string());
+                    origins.insert(key.to_string(), SET.to_string());
                 }
             }
         }
         for limit in changes.limits {
             let (cost, text) = limit.split_once('=').ok_or_else(|| ConfigError::NotALimit(limit.clone()))?;
             config.set_limit(cost.trim(), text.trim())?;
-            origins.insert(format!("limits.{}", cost.trim()), "set".to_string());
+            origins.insert(format!("limits.{}", cost.trim()), SET.to_string());
         }
         let run = &mut config.run;
         for (key, wanted, value) in
@@ -146,11 +186,25 @@ impl Resolved {
         {
             if let Some(wanted) = wanted {
                 *value = wanted;
-                origins.insert(key.to_string(), "set".to_string());
+                origins.insert(key.to_string(), SET.to_string());
             }
         }
         Ok(())
     }
+}
+
+/// Where a later setting replaces an earlier one, two limits on one cost are a mistake.
+fn one_limit_each(changes: &Changes) -> Result<(), ConfigError> {
+    let of_set = changes.set.iter().filter_map(|text| text.trim().strip_prefix("limits."));
+    let mut costs: Vec<&str> = Vec::new();
+    for text in of_set.chain(changes.limits.iter().map(String::as_str)) {
+        let cost = text.split('=').next().unwrap_or_default().trim();
+        if costs.contains(&cost) {
+            return Err(ConfigError::LimitTwice(cost.to_string()));
+        }
+        costs.push(cost);
+    }
+    Ok(())
 }
 
 /// A task as a method sees it: several agents side by side if it is for them, steered by one joint action if not.

@@ -83,13 +83,8 @@ impl Takes {
         Ok(match self {
             Takes::Count(..) => Value::Integer(count(text).ok_or_else(|| wrong("a whole number"))?),
             Takes::Switch => Value::Boolean(text.parse().map_err(|_| wrong("true or false"))?),
-            Takes::Words(_) => Value::String(text.trim_matches('"').to_string()),
-            Takes::Widths(..) => {
-                let inner = text.trim_start_matches('[').trim_end_matches(']');
-                let items = inner.split(',').filter(|s| !s.trim().is_empty());
-                let items: Option<Vec<Value>> = items.map(|s| count(s.trim()).map(Value::Integer)).collect();
-                Value::Array(items.ok_or_else(|| wrong("whole numbers such as [64,64]"))?)
-            }
+            Takes::Words(_) => Value::String(within(text, '"', '"').unwrap_or(text).to_string()),
+            Takes::Widths(..) => Value::Array(widths(text).ok_or_else(|| wrong("whole numbers such as [64,64]"))?),
             Takes::Number(..) => Value::Float(number(text).ok_or_else(|| wrong("a finite number"))?),
         })
     }
@@ -285,6 +280,20 @@ macro_rules! words {
 }
 pub(crate) use words;
 
+/// What stands between two signs.
+fn within(text: &str, open: char, close: char) -> Option<&str> {
+    text.strip_prefix(open)?.strip_suffix(close)
+}
+
+/// `[64,64]`, or `64,64` for short; `[]` has none.
+fn widths(text: &str) -> Option<Vec<Value>> {
+    let inside = within(text, '[', ']');
+    match inside.map(str::trim) {
+        Some("") => Some(Vec::new()),
+        _ => inside.unwrap_or(text).split(',').map(|s| count(s.trim()).map(Value::Integer)).collect(),
+    }
+}
+
 /// A whole number, also written as 2e6.
 pub fn count(text: &str) -> Option<i64> {
     if let Ok(n) = text.replace('_', "").parse::<i64>() {
@@ -294,9 +303,9 @@ pub fn count(text: &str) -> Option<i64> {
     (x >= 0.0 && x.fract() == 0.0 && x < 9e15).then_some(x as i64)
 }
 
-/// A finite number.
+/// A finite number. A zero has no sign, so that equal settings are written alike.
 pub(super) fn number(text: &str) -> Option<f64> {
-    text.parse().ok().filter(|x: &f64| x.is_finite())
+    text.parse().ok().filter(|x: &f64| x.is_finite()).map(|x| x + 0.0)
 }
 
 /// Whether a name is among those there are; if not, the nearest of them is proposed.
