@@ -1,7 +1,7 @@
 //! `p3o bench`: what this machine does, as figures that can be compared within one run.
 
 use crate::args::BenchArgs;
-use crate::screen::{Grid, say, thousands};
+use crate::screen::{Doing, Grid, say, thousands};
 use crate::{Failure, pool};
 use p3o::actor::Actor;
 use p3o::normalize::Normalizer;
@@ -54,15 +54,16 @@ pub fn bench(args: &BenchArgs) -> Result<(), Failure> {
     if let Some(algo) = &args.algo {
         return compare(algo, &counts, args);
     }
-    let mut all = Vec::new();
+    let (mut all, doing) = (Vec::new(), Doing::new());
     // Training first for all thread counts: the larger networks would hide its memory.
     for threads in counts {
         let mut figures = Figures { threads, ..Figures::default() };
-        steps(&mut figures, &pool(Some(threads))?, args.seconds);
+        steps(&mut figures, &pool(Some(threads))?, args.seconds, &doing);
         all.push(figures);
     }
     for figures in &mut all {
         let pool = pool(Some(figures.threads))?;
+        doing.now(measuring("updates of 256x256 networks", figures.threads));
         let wide = learner(&["net.hidden=[256,256]", "rollout.envs=30", "rollout.batch=30000", "policy.passes=10"]);
         let before = peak(&pool, args.seconds / 8.0);
         (_, figures.update256_gflops) = pool.install(|| train(wide, args.seconds));
@@ -73,6 +74,7 @@ pub fn bench(args: &BenchArgs) -> Result<(), Failure> {
         (figures.peak_gflops, figures.peak_from_update) = (settled.gflops, settled.from_update);
         [figures.update_share, figures.update256_share] = updates.map(|rate| rate / settled.gflops);
     }
+    drop(doing);
     if args.json {
         say!("{}", serde_json::to_string_pretty(&all).expect("plain data can be written to memory"));
     } else {
@@ -81,14 +83,25 @@ pub fn bench(args: &BenchArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn steps(figures: &mut Figures, pool: &rayon::ThreadPool, seconds: f64) {
+fn steps(figures: &mut Figures, pool: &rayon::ThreadPool, seconds: f64, doing: &Doing) {
+    doing.now(measuring("environments", figures.threads));
     figures.env_steps_per_s = pool.install(|| environments(figures.threads, seconds));
+    doing.now(measuring("environments with the policy", figures.threads));
     figures.rollout_steps_per_s = pool.install(|| rollouts(seconds));
+    doing.now(measuring("training", figures.threads));
     let before = peak(pool, seconds / 8.0);
     let trained = pool.install(|| train(learner(&["policy.passes=40"]), seconds));
     (figures.train_steps_per_s, figures.update_gflops) = trained;
     figures.peak_gflops = before.max(peak(pool, seconds / 8.0));
     figures.peak_rss_mb = peak_rss_mb();
+}
+
+fn measuring(what: &str, threads: usize) -> String {
+    format!("measuring {what} on {}", threads_in_words(threads))
+}
+
+fn threads_in_words(threads: usize) -> String {
+    format!("{threads} thread{}", if threads == 1 { "" } else { "s" })
 }
 
 /// What the pool's threads reach together in registers alone, each at its fastest.
@@ -221,8 +234,9 @@ struct Comparison {
 }
 
 fn compare(algo: &str, counts: &[usize], args: &BenchArgs) -> Result<(), Failure> {
-    let mut all = Vec::new();
+    let (mut all, doing) = (Vec::new(), Doing::new());
     for &threads in counts {
+        doing.now(measuring(&format!("updates of {algo} and p3o"), threads));
         let no_stop = ["policy.target_kl=1e9", "critic.passes=0"];
         let configs = [
             config_of(Algorithm::P3o.into(), &[&no_stop[..], &["policy.passes=1"]].concat())?,
@@ -235,13 +249,14 @@ fn compare(algo: &str, counts: &[usize], args: &BenchArgs) -> Result<(), Failure
         let update_ms = own - (one - passes40_ms / 40.0);
         all.push(Comparison { algo: algo.into(), threads, update_ms, passes40_ms, ratio: update_ms / passes40_ms });
     }
+    drop(doing);
     if args.json {
         say!("{}", serde_json::to_string_pretty(&all).expect("plain data can be written to memory"));
         return Ok(());
     }
     let mut grid = Grid::new(&["policy update, ms", algo, "40 passes of p3o", "ratio"]);
     for c in &all {
-        let name = format!("{} thread{}", c.threads, if c.threads == 1 { "" } else { "s" });
+        let name = threads_in_words(c.threads);
         let ms = |ms: f64| format!("{ms:.0}");
         grid.row(vec![name, ms(c.update_ms), ms(c.passes40_ms), format!("{:.2}", c.ratio)]);
     }
@@ -271,8 +286,7 @@ fn peak_rss_mb() -> f64 {
 
 fn table(all: &[Figures]) {
     say!("{:?}, PointGoal; networks 64x64 unless said otherwise\n", Isa::current());
-    let headings: Vec<String> =
-        all.iter().map(|f| format!("{} thread{}", f.threads, if f.threads == 1 { "" } else { "s" })).collect();
+    let headings: Vec<String> = all.iter().map(|f| threads_in_words(f.threads)).collect();
     let headings: Vec<&str> = std::iter::once("").chain(headings.iter().map(String::as_str)).collect();
     let mut grid = Grid::new(&headings);
     let mut row = |name: &str, cell: &dyn Fn(&Figures) -> String| {
@@ -290,10 +304,9 @@ fn table(all: &[Figures]) {
     grid.print();
     for f in all.iter().filter(|f| f.peak_from_update) {
         say!(
-            "\nnote: on {} thread{} an update was faster than the peak that was measured, also on the second try; its own rate \
+            "\nnote: on {} an update was faster than the peak that was measured, also on the second try; its own rate \
              stands as the peak",
-            f.threads,
-            if f.threads == 1 { "" } else { "s" }
+            threads_in_words(f.threads)
         );
     }
 }

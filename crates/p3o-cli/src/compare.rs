@@ -7,7 +7,7 @@ use crate::{Failure, plot, stop_on_ctrl_c};
 use p3o::algo::Constraints;
 use p3o::record::{Summary as Sample, Table, write_atomic};
 use p3o::run::Summary;
-use p3o::{Algorithm, Config, Error, Method, Request, RunFolder};
+use p3o::{Algorithm, Config, ConfigError, Error, Method, Request, RunFolder};
 use p3o_lab::figure::{Row, curves};
 use p3o_lab::sweep::{Ended, Job, sweep};
 use std::fmt::Write;
@@ -19,6 +19,8 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     let methods = methods(args)?;
     let folder = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("runs/compare-{}", args.task)));
     let jobs = jobs(args, &methods, &folder)?;
+    // Before any of them starts: none would be in the table.
+    jobs.iter().try_for_each(Job::check_folder)?;
     let workers = args.threads.map_or_else(rayon::current_num_threads, usize::from);
     let stop = stop_on_ctrl_c("finishing these updates, then saving")?;
     let bars = Bars::new(&jobs);
@@ -88,10 +90,17 @@ fn jobs(args: &CompareArgs, methods: &[Method], folder: &Path) -> Result<Vec<Job
     Ok(jobs)
 }
 
-/// A setting that none of the algorithms has is a mistake.
+/// A setting that none of the runs has or feels is a mistake.
 fn somebody_has(set: &[String], jobs: &[Job]) -> Result<(), Failure> {
     for assignment in set {
-        let errors: Vec<_> = jobs.iter().map(|job| Config::set(&mut job.config.clone(), assignment)).collect();
+        let try_on = |job: &Job| {
+            let is_bptt = assignment.split('=').next().is_some_and(|key| key.trim() == "net.bptt");
+            if is_bptt && !job.config.net.is_recurrent() {
+                return Err(ConfigError::WithoutMemory);
+            }
+            Config::set(&mut job.config.clone(), assignment)
+        };
+        let errors: Vec<_> = jobs.iter().map(try_on).collect();
         if errors.iter().all(Result::is_err) {
             errors.into_iter().collect::<Result<(), _>>()?;
         }

@@ -20,8 +20,9 @@ use clap::error::ErrorKind;
 use p3o::ConfigError;
 use p3o::error::suggest;
 use p3o_env::TaskError;
-use std::path::Path;
+use p3o_nn::Isa;
 use screen::{must_print, tell};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -102,7 +103,18 @@ fn main() -> ExitCode {
     if let Err(e) = survive_full_files() {
         return complain(&format!("cannot listen for signals: {e}"), 1);
     }
-    let outcome = match cli.command {
+    let outcome = choose_instructions().and_then(|()| run(cli.command));
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Failed(line)) => complain(&line, 1),
+        Err(Failure::Usage(line)) => complain(&line, 2),
+        Err(Failure::Unsafe) => ExitCode::from(3),
+        Err(Failure::Interrupted) => ExitCode::from(130),
+    }
+}
+
+fn run(command: Command) -> Result<(), Failure> {
+    match command {
         Command::Train(args) => train::train(&args),
         Command::Resume(args) => train::resume(&args),
         Command::Adopt(args) => train::adopt(&args),
@@ -116,14 +128,14 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::bench(&args),
         Command::EnvStep => env_step::env_step(),
         Command::Verify(args) => verify::verify(&args),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Failure::Failed(line)) => complain(&line, 1),
-        Err(Failure::Usage(line)) => complain(&line, 2),
-        Err(Failure::Unsafe) => ExitCode::from(3),
-        Err(Failure::Interrupted) => ExitCode::from(130),
     }
+}
+
+/// P3O_ISA names the instructions that networks compute with, instead of the best that the processor has.
+fn choose_instructions() -> Result<(), Failure> {
+    let Some(name) = std::env::var_os("P3O_ISA").filter(|name| !name.is_empty()) else { return Ok(()) };
+    let chosen = Isa::named(&name.to_string_lossy()).and_then(Isa::choose);
+    chosen.map_err(|e| Failure::Usage(format!("P3O_ISA: {e}")))
 }
 
 /// What was asked for (the version, a page of help), or the page of help where nothing was.
@@ -136,8 +148,10 @@ fn help(page: &clap::Error) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// One line whatever the user's words in it hold.
 fn complain(line: &str, code: u8) -> ExitCode {
-    tell!("p3o: {line}");
+    let plain = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    tell!("p3o: {}", line.chars().map(plain).collect::<String>());
     ExitCode::from(code)
 }
 

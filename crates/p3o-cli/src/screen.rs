@@ -156,6 +156,30 @@ impl Progress {
     }
 }
 
+/// A line that says what is being done, on a terminal and only while it lasts.
+pub struct Doing(ProgressBar);
+
+impl Doing {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        bar.set_style(bar_style("{msg}"));
+        Doing(bar)
+    }
+
+    /// The next thing. It is drawn once: what is measured meanwhile is not disturbed.
+    pub fn now(&self, what: String) {
+        self.0.set_message(what);
+        self.0.tick();
+    }
+}
+
+impl Drop for Doing {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
 /// A bar per run at work, and one for all of a sweep; without a terminal, a line when a run starts and when it ends.
 pub struct Bars {
     names: Vec<String>,

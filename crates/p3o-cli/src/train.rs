@@ -49,6 +49,11 @@ pub fn adopt(args: &AdoptArgs) -> Result<(), Failure> {
 pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
     let steps = args.steps.as_deref().map(parse_steps).transpose()?;
     let folder = args.run.clone();
+    if folder.is_file() {
+        let of = folder.ancestors().skip(1).find(|above| above.join("config.toml").is_file());
+        let hint = of.map_or(String::new(), |run| format!("; go on with p3o resume {}", shown(run)));
+        return Err(Failure::Failed(format!("{} is a file, not a run's folder{hint}", folder.display())));
+    }
     drive(args.threads.map(usize::from), None, move || Run::resume(&folder, &named_task, steps))
 }
 

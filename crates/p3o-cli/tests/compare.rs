@@ -45,9 +45,11 @@ fn its_runs_are_those_of_train_and_are_not_made_twice() {
 fn what_is_unfinished_goes_on_and_what_differs_is_refused() {
     let home = Home::new();
     home.good(&small("PointGoal", &["--steps", "800", "--out", "c/p3o-seed0"]));
-    let line = home.p3o(&small_of("compare", "PointGoal", TWO));
-    assert_eq!(line.status.code(), Some(1), "a run of 800 steps is not one of 1,600");
-    assert!(String::from_utf8_lossy(&line.stderr).contains("other settings (run.steps = 800, not run.steps = 1600)"));
+    // A run of 800 steps is not one of 1,600. Nothing is trained before that is known.
+    let line = home.bad(1, &small_of("compare", "PointGoal", TWO));
+    assert!(line.contains("other settings (run.steps = 800, not run.steps = 1600)"), "{line}");
+    assert!(line.ends_with("; name another folder with --out\n"), "{line}");
+    assert!(!home.path("c/ppo-seed0").exists());
     home.good(&["resume", "c/p3o-seed0", "--steps", "1200"]);
     let toml = std::fs::read_to_string(home.path("c/p3o-seed0/config.toml")).unwrap();
     std::fs::write(home.path("c/p3o-seed0/config.toml"), toml.replace("steps = 1200", "steps = 1600")).unwrap();
@@ -66,6 +68,11 @@ fn what_is_unfinished_goes_on_and_what_differs_is_refused() {
 fn wrong_usage_is_refused_before_anything_is_made() {
     let home = Home::new();
     assert!(home.bad(2, &["compare", "PointGoal", "--algos", "p3o,ppoo"]).contains("`ppoo`"));
+    for (algos, reason) in
+        [("p3o,p3o", "names p3o twice"), ("p3o,P3O", "did you mean `p3o`?"), ("p3o,", "unknown algorithm ``")]
+    {
+        assert!(home.bad(2, &["compare", "PointGoal", "--algos", algos]).contains(reason), "{algos}");
+    }
     assert!(home.bad(2, &["compare", "PointGaol"]).contains("PointGoal"));
     assert!(home.bad(2, &["compare", "PointGoal", "--seeds", "0"]).contains("--seeds"));
     assert_eq!(home.contents(), []);

@@ -111,6 +111,11 @@ impl Job {
         Ok(Some((run.summary()?, run.table)))
     }
 
+    /// Whether its folder is free for it: without a run, or with one of the same settings.
+    pub fn check_folder(&self) -> Result<(), Error> {
+        if checkpoint_path(&self.folder).is_file() { self.check_settings() } else { Ok(()) }
+    }
+
     /// What ended it, if it could not go on.
     pub fn failure(&self) -> Option<String> {
         let text = read_text(&self.folder.join("failure.txt"), LONGEST_FAILURE).ok()?;
