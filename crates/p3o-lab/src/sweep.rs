@@ -111,9 +111,9 @@ impl Job {
         Ok(Some((run.summary()?, run.table)))
     }
 
-    /// Whether its folder is free for it: without a run, or with one of the same settings.
+    /// Whether its folder is free for it: without a run, or with a whole one of the same settings.
     pub fn check_folder(&self) -> Result<(), Error> {
-        if checkpoint_path(&self.folder).is_file() { self.check_settings() } else { Ok(()) }
+        self.results().map(drop)
     }
 
     /// What ended it, if it could not go on.
