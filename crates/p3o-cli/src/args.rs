@@ -199,9 +199,12 @@ pub struct AdoptArgs {
 pub struct EvaluateArgs {
     /// The run's folder.
     pub run: PathBuf,
-    /// Episodes to play.
-    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
-    pub episodes: u32,
+    /// Episodes to play; with --certify at most [default: 100, with --certify 10000].
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    pub episodes: Option<u32>,
+    /// Play until every limit is shown to be kept or one to be violated.
+    #[arg(long)]
+    pub certify: bool,
     /// Decides every random number of the evaluation.
     #[arg(long, default_value_t = 1_000_000)]
     pub seed: u64,
@@ -211,7 +214,7 @@ pub struct EvaluateArgs {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
-    /// Exit with 3 when the upper 95 % bound of a cost's mean exceeds its limit.
+    /// Exit with 3 unless the upper 95 % bound of every limited cost's mean is within its limit.
     #[arg(long)]
     pub require_safe: bool,
     /// Threads to use; the results do not depend on it [default: all cores].

@@ -35,8 +35,8 @@ pub enum Failure {
     Usage(String),
     /// Everything is saved, exit code 130.
     Interrupted,
-    /// A limit is not kept with confidence, exit code 3.
-    Unsafe,
+    /// A limit is not shown to be kept: one line that says which and why, exit code 3.
+    Unsafe(String),
 }
 
 impl From<p3o::Error> for Failure {
@@ -108,7 +108,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Failed(line)) => complain(&line, 1),
         Err(Failure::Usage(line)) => complain(&line, 2),
-        Err(Failure::Unsafe) => ExitCode::from(3),
+        Err(Failure::Unsafe(line)) => complain(&line, 3),
         Err(Failure::Interrupted) => ExitCode::from(130),
     }
 }

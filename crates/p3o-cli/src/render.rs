@@ -33,7 +33,7 @@ pub fn render(args: &RenderArgs) -> Result<(), Failure> {
     let settings = Settings { episodes: args.episodes as usize, seed: args.seed, deterministic: args.deterministic };
     let (stage, reels) = pool(None)?.install(|| -> Result<(Stage, Vec<Reel>), Failure> {
         let agent = Agent::load(&args.run)?;
-        let reels = film(&agent, &*named_task(agent.config())?, &settings);
+        let reels = film(&agent, &*named_task(agent.config())?, &settings)?;
         let title = agent.config().task.clone();
         if !has_picture(&reels) {
             return Err(Failure::Failed(format!("{title} has no picture: its world does not say how to draw it")));

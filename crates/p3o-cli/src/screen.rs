@@ -1,6 +1,7 @@
 //! What a person sees: the progress bar, plain lines, and tables.
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use p3o::evaluate::Standing;
 use p3o::{Algorithm, Learner, Report, Run};
 use p3o_lab::sweep::{Ended, Job, Watch};
 use std::collections::BTreeMap;
@@ -177,6 +178,39 @@ impl Doing {
 impl Drop for Doing {
     fn drop(&mut self) {
         self.0.finish_and_clear();
+    }
+}
+
+/// Shows on a terminal how far `evaluate --certify` has come.
+pub struct Search(Option<ProgressBar>);
+
+impl Search {
+    /// For at most so many episodes.
+    pub fn new(episodes: usize) -> Self {
+        Search(std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::with_draw_target(Some(episodes as u64), ProgressDrawTarget::stderr());
+            bar.set_style(bar_style("{wide_bar:.cyan/black} {human_pos} of at most {human_len} episodes\n{msg}"));
+            bar.tick();
+            bar
+        }))
+    }
+
+    /// After some episodes.
+    pub fn show(&self, standing: &Standing) {
+        if let Some(bar) = &self.0 {
+            let cost = |(name, mean, (lower, upper), limit): &(String, f64, (f64, f64), f64)| {
+                format!("{name} {} ({} .. {})/{limit}", figure(*mean), figure(*lower), figure(*upper))
+            };
+            bar.set_position(standing.episodes as u64);
+            bar.set_message(standing.costs.iter().map(cost).collect::<Vec<_>>().join("  "));
+        }
+    }
+
+    /// Removes the bar.
+    pub fn clear(&self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
     }
 }
 

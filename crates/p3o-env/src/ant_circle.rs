@@ -81,7 +81,7 @@ impl AntCircle {
             obs_dim: MOTION + CONTACT_FORCES,
             action: ActionSpace::Continuous { dim: ACTIONS },
             agents: 1,
-            costs: vec![CostSpec { name: "boundary".to_owned(), limit: LIMIT }],
+            costs: vec![CostSpec::new("boundary", LIMIT).per_step(1.0)],
             horizon: HORIZON,
         };
         let state = begin(start, 0);

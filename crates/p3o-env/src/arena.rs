@@ -82,7 +82,8 @@ impl Rules {
             costs: self
                 .costs
                 .iter()
-                .map(|(o, limit)| CostSpec { name: o.plural().to_owned(), limit: *limit })
+                // However many obstacles of a kind are touched, a step costs 1.
+                .map(|(o, limit)| CostSpec::new(o.plural(), *limit).per_step(1.0))
                 .collect(),
             horizon: HORIZON,
         }

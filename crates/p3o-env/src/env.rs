@@ -36,6 +36,35 @@ pub struct CostSpec {
     pub name: String,
     /// The task's default limit on its sum over an episode.
     pub limit: f64,
+    /// The greatest value of a step, if the world knows one; the least is then 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_per_step: Option<f64>,
+    /// The greatest sum over an episode, if that is less than the time limit allows; the least value of a step is then 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_per_episode: Option<f64>,
+}
+
+impl CostSpec {
+    /// A cost of which no greatest value is known.
+    pub fn new(name: &str, limit: f64) -> CostSpec {
+        CostSpec { name: name.to_owned(), limit, max_per_step: None, max_per_episode: None }
+    }
+
+    /// The same with steps that cost from 0 to `most`.
+    pub fn per_step(self, most: f64) -> CostSpec {
+        CostSpec { max_per_step: Some(most), ..self }
+    }
+
+    /// The same with episodes that cost from 0 to `most`.
+    pub fn per_episode(self, most: f64) -> CostSpec {
+        CostSpec { max_per_episode: Some(most), ..self }
+    }
+
+    /// The most that an episode of up to `horizon` steps can cost, if that is known.
+    pub fn most_per_episode(&self, horizon: usize) -> Option<f64> {
+        let all_steps = self.max_per_step.map(|most| most * horizon as f64);
+        all_steps.into_iter().chain(self.max_per_episode).reduce(f64::min)
+    }
 }
 
 /// What a world looks like from outside.

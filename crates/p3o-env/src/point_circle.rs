@@ -67,7 +67,7 @@ impl PointCircle {
             obs_dim: 5,
             action: ActionSpace::Continuous { dim: 2 },
             agents: 1,
-            costs: vec![CostSpec { name: "boundary".to_owned(), limit: COST_LIMIT }],
+            costs: vec![CostSpec::new("boundary", COST_LIMIT).per_step(1.0)],
             horizon: HORIZON,
         };
         let mut world = PointCircle { spec, start, state: State { robot: RllabPoint::default(), steps: 0 } };

@@ -98,7 +98,8 @@ impl PointGather {
             obs_dim,
             action: ActionSpace::Continuous { dim: 2 },
             agents: 1,
-            costs: vec![CostSpec { name: "bombs".to_owned(), limit: BOMB_LIMIT }],
+            // Bombs lie 2 apart and are caught within less than 1, so that no two are caught at once.
+            costs: vec![CostSpec::new("bombs", BOMB_LIMIT).per_step(1.0).per_episode(BOMBS as f64)],
             horizon: HORIZON,
         };
         let items = Vec::with_capacity(APPLES + BOMBS);

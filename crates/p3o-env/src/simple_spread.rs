@@ -88,7 +88,7 @@ impl SimpleSpread {
             obs_dim: 6 * agents,
             action: ActionSpace::Discrete { n: ACTIONS },
             agents,
-            costs: vec![CostSpec { name: "collisions".to_owned(), limit: COLLISION_LIMIT }],
+            costs: vec![CostSpec::new("collisions", COLLISION_LIMIT).per_step(1.0)],
             horizon: HORIZON,
         };
         let here = vec![[0.0; 2]; agents];

@@ -36,13 +36,17 @@ struct State {
 impl TabularEnv {
     /// A world with the CMDP's limits.
     pub fn new(cmdp: Arc<Cmdp>) -> TabularEnv {
-        let costs = cmdp.limits.iter().enumerate();
+        let costs = cmdp.limits.iter().zip(&cmdp.costs).enumerate().map(|(i, (&limit, table))| {
+            let steps = || table.iter().map(|&cost| f64::from(cost as f32));
+            let cost = CostSpec::new(&format!("cost{}", i + 1), limit);
+            if steps().all(|c| c >= 0.0) { cost.per_step(steps().fold(0.0, f64::max)) } else { cost }
+        });
         let spec = EnvSpec {
             name: format!("Tabular{}", cmdp.name),
             obs_dim: cmdp.states,
             action: ActionSpace::Discrete { n: cmdp.actions },
             agents: 1,
-            costs: costs.map(|(i, &limit)| CostSpec { name: format!("cost{}", i + 1), limit }).collect(),
+            costs: costs.collect(),
             // An episode reaches this with probability e^-30: every limit is the clock's.
             horizon: (30.0 / (1.0 - cmdp.gamma)).ceil() as usize,
         };

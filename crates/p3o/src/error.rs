@@ -345,6 +345,35 @@ pub enum Error {
     /// Threads that cannot be had.
     #[error("cannot start a thread: {0}")]
     Threads(String),
+    /// Something in an episode on which no statement about a policy can rest.
+    #[error("environment {env}, episode {episode}, step {step}: {what}; nothing is said of this policy")]
+    Unfit {
+        /// The environment, from 0.
+        env: usize,
+        /// Its episode, from 1.
+        episode: usize,
+        /// The step in it, from 1; 0 is its start.
+        step: usize,
+        /// What there was.
+        what: String,
+    },
+    /// A policy with parameters that are no numbers.
+    #[error("the policy has parameters that are not finite; nothing is said of it")]
+    UnfitPolicy,
+    /// A policy for another world than it was to be judged in.
+    #[error("the policy is for {theirs}, not for {ours}")]
+    OtherWorld {
+        /// The policy's.
+        theirs: String,
+        /// The one there is.
+        ours: String,
+    },
+    /// Nothing that could be kept or not.
+    #[error("no cost of this run has a limit, so nothing can be said of its safety")]
+    NoLimit,
+    /// A cost that could be anything.
+    #[error("no bound of the cost {0} is known, so no number of episodes shows that its limit is kept")]
+    NoBound(String),
 }
 
 /// "; did you mean `x`?" for the nearest of `names`, or nothing when none is near.

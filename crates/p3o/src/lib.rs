@@ -10,6 +10,7 @@ mod agent;
 pub mod algo;
 pub mod batch;
 pub mod checkpoint;
+pub mod confidence;
 pub mod config;
 pub mod critic;
 pub mod engine;

@@ -99,7 +99,7 @@ impl Riddle {
             obs_dim: 2,
             action: ActionSpace::Discrete { n: 2 },
             agents: 1,
-            costs: vec![CostSpec { name: "wrong".into(), limit: 0.1 }],
+            costs: vec![CostSpec::new("wrong", 0.1)],
             horizon: WAIT,
         };
         Box::new(Riddle { spec, sign: 1.0, step: 0 })

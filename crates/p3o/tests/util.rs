@@ -134,7 +134,7 @@ impl Script {
         first: Vec<f32>,
         play: impl Fn(usize, &[f32]) -> Given + Send + Sync + 'static,
     ) -> Script {
-        let costs = costs.iter().map(|name| CostSpec { name: name.to_string(), limit: 1.0 }).collect();
+        let costs = costs.iter().map(|name| CostSpec::new(name, 1.0)).collect();
         let spec = EnvSpec { name: "Script".into(), obs_dim: first.len(), action, agents: 1, costs, horizon };
         Script { spec, first, play: Arc::new(play), step: 0 }
     }

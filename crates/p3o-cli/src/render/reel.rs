@@ -1,7 +1,7 @@
 //! Episodes with everything a picture needs, recorded while `evaluate` plays them.
 
-use p3o::Agent;
 use p3o::evaluate::{Settings, evaluate};
+use p3o::{Agent, Error};
 use p3o_env::{Env, EnvSpec, Outcome, Scene};
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,21 +22,21 @@ pub struct Moment {
 pub type Reel = Vec<Moment>;
 
 /// The very episodes that [`evaluate`] plays with these settings.
-pub fn film(agent: &Agent, make: &dyn Fn() -> Box<dyn Env>, settings: &Settings) -> Vec<Reel> {
+pub fn film(agent: &Agent, make: &dyn Fn() -> Box<dyn Env>, settings: &Settings) -> Result<Vec<Reel>, Error> {
     let reels: RefCell<Vec<Arc<Mutex<Vec<Reel>>>>> = RefCell::default();
     let watched = || -> Box<dyn Env> {
         let reel = Arc::default();
         reels.borrow_mut().push(Arc::clone(&reel));
         Box::new(Watched { world: make(), reels: reel })
     };
-    evaluate(agent, &watched, settings);
+    evaluate(agent, &watched, settings)?;
     let take = |reels: Arc<Mutex<Vec<Reel>>>| {
         let mut episodes = std::mem::take(&mut *reels.lock().unwrap_or_else(PoisonError::into_inner));
         // A world that has finished an episode has begun another.
         episodes.pop();
         episodes
     };
-    reels.into_inner().into_iter().flat_map(take).collect()
+    Ok(reels.into_inner().into_iter().flat_map(take).collect())
 }
 
 /// A world that leaves a reel of each of its episodes.
