@@ -54,7 +54,7 @@ fn why(e: &Evaluation) -> String {
     let hint = match cost.fewest_episodes {
         None => "no number of episodes shows this limit to be kept".to_string(),
         Some(fewest) if fewest > e.episodes => {
-            format!("that takes {} episodes at least; --certify plays as many as it needs", thousands(fewest as f64))
+            format!("showing it takes at least {} episodes; --certify plays more", thousands(fewest as f64))
         }
         Some(_) if e.certify => "--episodes allows more".to_string(),
         Some(_) => "--certify plays more episodes".to_string(),

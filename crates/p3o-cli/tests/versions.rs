@@ -22,10 +22,14 @@ fn they_are_evaluated_to_the_same_figures() {
         for key in ["task", "algo", "trained_steps", "episodes"] {
             assert_eq!(now[key], then[key], "{}: {key}", run.display());
         }
-        assert_eq!(now["return"]["mean"], then["return"]["mean"], "{}", run.display());
+        for key in ["mean", "sd", "ci95"] {
+            assert_eq!(now["return"][key], then["return"][key], "{}: {key}", run.display());
+            assert_eq!(now["length"][key], then["length"][key], "{}: {key}", run.display());
+        }
         for (name, cost) in then["costs"].as_object().unwrap() {
-            assert_eq!(now["costs"][name]["mean"], cost["mean"], "{}: {name}", run.display());
-            assert_eq!(now["costs"][name]["limit"], cost["limit"], "{}: {name}", run.display());
+            for key in ["mean", "sd", "limit", "share_over_limit"] {
+                assert_eq!(now["costs"][name][key], cost[key], "{}: {name}, {key}", run.display());
+            }
         }
     }
 }

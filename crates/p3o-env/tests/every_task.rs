@@ -58,19 +58,38 @@ fn a_million_wild_steps_stay_finite() {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         let (spec, horizon) = (env.spec().clone(), env.spec().horizon);
         reset(&mut *env, 0);
-        let mut len = 0;
+        let (mut len, mut sums, mut most) = (0, vec![0.0; spec.costs.len()], vec![0.0f64; spec.costs.len()]);
         for i in 0..steps {
             let Step { obs, costs, outcome } = step_by(&mut *env, &wild_action(&spec, &mut rng));
             len += 1;
             assert!(obs.iter().all(|v| v.is_finite()) && outcome.reward.is_finite(), "{name}, step {i}");
             assert!(costs.iter().all(|c| *c == 0.0 || *c == 1.0), "{name}, step {i}: {costs:?}");
+            for (i, (cost, x)) in spec.costs.iter().zip(&costs).enumerate() {
+                let x = f64::from(*x);
+                let greatest = cost.max_per_step.expect("every task knows its greatest cost");
+                assert!((0.0..=greatest).contains(&x), "{name}: {} is {x}", cost.name);
+                sums[i] += x;
+                most[i] = most[i].max(x);
+                let all = cost.most_per_episode(horizon).expect("it follows from the steps");
+                assert!(
+                    all <= greatest * horizon as f64 && sums[i] <= all,
+                    "{name}: {} comes to {}",
+                    cost.name,
+                    sums[i]
+                );
+            }
             assert!(!(outcome.terminated && outcome.truncated));
             assert!(!outcome.truncated || len == horizon, "{name}: an episode is truncated after {horizon} steps");
             if outcome.terminated || outcome.truncated {
                 reset(&mut *env, rng.random());
                 len = 0;
+                sums.fill(0.0);
             }
             assert!(len < horizon, "{name}: an episode went on after its time");
+        }
+        if steps == 1_000_000 {
+            let bounds: Vec<f64> = spec.costs.iter().filter_map(|cost| cost.max_per_step).collect();
+            assert_eq!(most, bounds, "{name}: the bounds of its costs are reached");
         }
     }
 }

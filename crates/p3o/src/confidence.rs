@@ -200,3 +200,145 @@ fn lower_tail(k: usize, n: usize, p: f64) -> f64 {
     }
     sum + term
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(actual: f64, expected: f64, tolerance: f64) {
+        assert!((actual - expected).abs() <= tolerance, "{actual} is not {expected}");
+    }
+
+    fn whole() -> [Stakes; 2] {
+        [Stakes::new([(1.0, 1.0)]), Stakes::new([(1.0, 1.0)])]
+    }
+
+    const COSTS: [f64; 8] = [0.0, 0.0, 3.0, 0.0, 41.0, 0.0, 7.0, 0.0];
+
+    #[test]
+    fn bounds_of_equal_numbers_by_hand() {
+        // With the stake 1 a zero multiplies the fortune by 1 + m / (1 - m) = 1 / (1 - m): n of them refute m when
+        // (1 - m)^n = 1/20. A one multiplies the other fortune by 1 / m.
+        for n in [1, 2, 10, 59, 1000] {
+            let tail = 20f64.powf(-1.0 / n as f64);
+            let zeros = Bounded::with_stakes(&vec![0.0; n], 1.0, whole());
+            check(zeros.upper(), 1.0 - tail, 1e-11);
+            assert_eq!(zeros.lower(), 0.0);
+            let ones = Bounded::with_stakes(&vec![1.0; n], 1.0, whole());
+            check(ones.lower(), tail, 1e-11);
+            assert_eq!(ones.upper(), 1.0);
+        }
+    }
+
+    #[test]
+    fn two_stakes_by_hand() {
+        // Stakes 1 and 1/2 with weights 3/4 and 1/4, two numbers 0 and 1/2, bound 1, m = 0.9: the gains are 0.9 / 0.1 = 9 and
+        // 0.4 / 0.1 = 4, so that K = 3/4 · 10 · 5 + 1/4 · 5.5 · 3 = 37.5 + 4.125 = 41.625. At 0.8 they are 4 and 1.5:
+        // 3/4 · 5 · 2.5 + 1/4 · 3 · 1.75 = 10.6875. K = 20 where 3/4 (1+a)(1+b) + 1/4 (1+a/2)(1+b/2) = 20.
+        let stakes = Stakes::new([(1.0, 3.0), (0.5, 1.0)]);
+        let two = Bounded::with_stakes(&[0.5, 0.0], 1.0, [stakes.clone(), stakes]);
+        assert!(two.shows_below(0.9) && !two.shows_below(0.8));
+        let m = two.upper();
+        let (a, b) = (m / (1.0 - m), (m - 0.5) / (1.0 - m));
+        check(0.75 * (1.0 + a) * (1.0 + b) + 0.25 * (1.0 + a / 2.0) * (1.0 + b / 2.0), 20.0, 1e-7);
+    }
+
+    #[test]
+    fn a_lower_bound_is_an_upper_one_seen_from_the_other_end() {
+        let stakes = || [Stakes::upper(), Stakes::upper()];
+        let mirrored: Vec<f64> = COSTS.iter().map(|x| 50.0 - x).collect();
+        let (sample, other) =
+            (Bounded::with_stakes(&COSTS, 50.0, stakes()), Bounded::with_stakes(&mirrored, 50.0, stakes()));
+        check(sample.lower(), 50.0 - other.upper(), 1e-9);
+        check(sample.upper(), 50.0 - other.lower(), 1e-9);
+        assert!(sample.lower() > 0.01 && sample.upper() < 49.9);
+    }
+
+    #[test]
+    fn what_is_shown_and_the_bounds_agree() {
+        let sample = Bounded::new(&COSTS, 50.0);
+        let (lower, upper) = (sample.lower(), sample.upper());
+        let mean = COSTS.iter().sum::<f64>() / 8.0;
+        assert!(0.0 < lower && lower < mean && mean < upper && upper < 50.0, "{lower} {upper}");
+        for i in 1..500 {
+            let m = f64::from(i) / 10.0;
+            assert_eq!(sample.shows_below(m), m >= upper, "{m}");
+            assert_eq!(sample.shows_above(m), m <= lower, "{m}");
+        }
+    }
+
+    #[test]
+    fn the_order_of_the_numbers_changes_no_bit_and_their_unit_only_the_scale() {
+        let mut backwards = COSTS;
+        backwards.reverse();
+        let (a, b) = (Bounded::new(&COSTS, 50.0), Bounded::new(&backwards, 50.0));
+        assert_eq!((a.lower(), a.upper()), (b.lower(), b.upper()));
+        let scaled = Bounded::new(&COSTS.map(|x| x / 50.0), 1.0);
+        check(50.0 * scaled.upper(), a.upper(), 1e-9);
+        check(50.0 * scaled.lower(), a.lower(), 1e-9);
+    }
+
+    #[test]
+    fn nothing_is_known_without_numbers_and_all_without_a_range() {
+        let none = Bounded::new(&[], 10.0);
+        assert_eq!((none.lower(), none.upper()), (0.0, 10.0));
+        let constant = Bounded::new(&[0.0, 0.0], 0.0);
+        assert_eq!((constant.lower(), constant.upper()), (0.0, 0.0));
+        // An episode at the bound takes all that the stake 1 had won.
+        let full = Bounded::new(&[10.0; 5], 10.0);
+        assert_eq!(full.upper(), 10.0);
+        assert!(full.lower() > 2.0, "{}", full.lower());
+    }
+
+    #[test]
+    fn so_many_zeros_are_needed() {
+        // The stake 1 alone: (1 - 25 / 1000)^n <= 1/20 from n = 119 on, as 118.3 solves it. A mixture takes a few more.
+        let fewest = fewest(25.0, 1000.0).unwrap();
+        assert!((119..150).contains(&fewest), "{fewest}");
+        let zeros = |n: usize| Bounded::new(&vec![0.0; n], 1000.0);
+        assert!(zeros(fewest).upper() <= 25.0 && zeros(fewest - 1).upper() > 25.0);
+        assert_eq!(super::fewest(0.0, 10.0), None);
+        assert_eq!(super::fewest(10.0, 10.0), Some(1));
+    }
+
+    #[test]
+    #[should_panic(expected = "numbers from 0 to 10")]
+    fn a_number_beyond_the_bound_is_a_mistake() {
+        Bounded::new(&[0.0, 10.1], 10.0);
+    }
+
+    #[test]
+    #[should_panic(expected = "numbers from 0 to 10")]
+    fn what_is_no_number_is_a_mistake() {
+        Bounded::new(&[0.0, f64::NAN], 10.0);
+    }
+
+    #[test]
+    fn shares_match_their_closed_forms() {
+        for n in [1, 2, 10, 100, 10_000] {
+            // None of n: (1 - p)^n = 1/20.
+            let tail = 0.05f64.powf(1.0 / n as f64);
+            check(clopper_pearson(0, n).1, 1.0 - tail, 1e-12);
+            check(clopper_pearson(n, n).0, tail, 1e-12);
+            assert_eq!((clopper_pearson(0, n).0, clopper_pearson(n, n).1), (0.0, 1.0));
+        }
+        // One of n: (1 - p)^n + n p (1 - p)^(n-1) = 1/20.
+        let p = clopper_pearson(1, 30).1;
+        check((1.0 - p).powi(30) + 30.0 * p * (1.0 - p).powi(29), 0.05, 1e-12);
+    }
+
+    #[test]
+    fn shares_match_published_tables() {
+        // The 5 % and 95 % quantiles of Beta(3, 8) and Beta(4, 7): the 90 % interval of 3 in 10.
+        let (lower, upper) = clopper_pearson(3, 10);
+        check(lower, 0.0872644, 1e-6);
+        check(upper, 0.6066242, 1e-6);
+    }
+
+    #[test]
+    fn a_tail_adds_up_what_the_binomial_gives() {
+        // n = 4, p = 0.6: 0.0256 + 0.1536 = 0.1792; with the next term, 0.3456, 0.5248.
+        check(lower_tail(1, 4, 0.6), 0.1792, 1e-14);
+        check(lower_tail(2, 4, 0.6), 0.5248, 1e-14);
+    }
+}

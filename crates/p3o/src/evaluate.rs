@@ -232,8 +232,9 @@ pub fn certify(
     Ok(table.describe(&bounds, true))
 }
 
-/// After how many episodes to look next: every round at first, later after every sixty-fourth part more, in whole rounds.
-fn next_look(played: usize) -> usize {
+/// After how many episodes [`certify`] looks next: every round at first, later after every sixty-fourth part more, in whole
+/// rounds.
+pub fn next_look(played: usize) -> usize {
     played + SIDE_BY_SIDE * (played / (64 * SIDE_BY_SIDE)).max(1)
 }
 
@@ -494,4 +495,81 @@ impl Player {
 
 fn within(most: Option<f64>) -> String {
     most.map_or(String::new(), |most| format!(", which is not within its bounds of 0 and {most}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Algorithm, Learner, Request};
+    use p3o_env::{SimpleSpread, Team, tasks};
+
+    fn agent(task: &'static str) -> (Agent, impl Fn() -> Box<dyn Env>) {
+        let make = move || tasks::make(task, &BTreeMap::new()).expect("a listed task");
+        let request = Request { set: vec!["net.hidden=[8]".into()], ..Request::new(task, Algorithm::P3o.into()) };
+        let config = request.resolve().expect("settings of a listed task").config;
+        (Learner::new(config, &make).expect("a fresh learner").agent(), make)
+    }
+
+    const THREE: Settings = Settings { episodes: 3, seed: 1, deterministic: false };
+
+    /// Continuous actions would be NaN and end every episode at once, free of cost; discrete ones would be the last.
+    #[test]
+    fn a_policy_with_a_weight_that_is_no_number_is_never_safe() {
+        for task in ["PointGoal", "SimpleSpread"] {
+            let spoil: [fn(&mut Agent); 3] = [
+                |agent| {
+                    let policy = &mut agent.minds[0].policy;
+                    let mut parameters = policy.parameters();
+                    parameters[3] = f32::NAN;
+                    policy.set_parameters(&parameters);
+                },
+                |agent| {
+                    let policy = &mut agent.minds[0].policy;
+                    let mut parameters = policy.parameters();
+                    let last = parameters.len() - 1;
+                    parameters[last] = f32::INFINITY;
+                    policy.set_parameters(&parameters);
+                },
+                |agent| {
+                    let mut seen = crate::normalize::Moments::new(agent.minds[0].normalizer.dim());
+                    seen.see(&vec![f32::NAN; agent.minds[0].normalizer.dim()]);
+                    agent.minds[0].normalizer.take([seen]);
+                },
+            ];
+            for (i, spoil) in spoil.into_iter().enumerate() {
+                let (mut agent, make) = agent(task);
+                assert!(evaluate(&agent, &make, &THREE).is_ok(), "{task}");
+                spoil(&mut agent);
+                assert!(matches!(evaluate(&agent, &make, &THREE), Err(Error::UnfitPolicy)), "{task}, {i}");
+                assert!(matches!(certify(&agent, &make, &THREE, &mut |_| {}), Err(Error::UnfitPolicy)), "{task}, {i}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_policy_is_judged_in_its_own_world_alone() {
+        let (agent, _) = agent("SimpleSpread");
+        let team = || -> Box<dyn Env> { Box::new(Team::new(SimpleSpread::default())) };
+        let Err(error) = evaluate(&agent, &team, &THREE) else { panic!("it was judged") };
+        assert!(matches!(error, Error::OtherWorld { .. }), "{error}");
+    }
+
+    #[test]
+    fn quantiles_lie_between_ranks() {
+        // Ranks 0 to 4: 0.05 is rank 0.2, 0.95 is rank 3.8.
+        let found = spread(vec![40.0, 0.0, 20.0, 10.0, 30.0]);
+        let expected = Spread { least: 0.0, q05: 2.0, q25: 10.0, q50: 20.0, q75: 30.0, q95: 38.0, greatest: 40.0 };
+        assert_eq!(found, expected);
+        let one = spread(vec![7.0]);
+        assert_eq!((one.least, one.q50, one.greatest), (7.0, 7.0, 7.0));
+    }
+
+    #[test]
+    fn a_verdict_needs_its_bound() {
+        assert_eq!(verdict(Some((1.0, 5.0)), 5.0), Verdict::Safe);
+        assert_eq!(verdict(Some((1.0, 5.1)), 5.0), Verdict::NotSure);
+        assert_eq!(verdict(Some((5.0, 6.0)), 5.0), Verdict::NotSure);
+        assert_eq!(verdict(Some((5.1, 6.0)), 5.0), Verdict::Violated);
+        assert_eq!(verdict(None, 5.0), Verdict::NotSure);
+    }
 }

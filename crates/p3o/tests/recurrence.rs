@@ -153,9 +153,9 @@ fn a_riddle_that_needs_memory_is_solved_with_memory_alone() {
         ];
         let mut learner = Learner::new(small("p3o", Riddle::make().spec(), &changes), &Riddle::make).unwrap();
         (0..60).for_each(|_| drop(learner.update().unwrap()));
-        let found =
-            evaluate(&learner.agent(), &Riddle::make, &Settings { episodes: 500, seed: 9, deterministic: false });
-        (found.ret.mean, found.costs["wrong"].figure.mean)
+        let settings = Settings { episodes: 500, seed: 9, deterministic: false };
+        let found = evaluate(&learner.agent(), &Riddle::make, &settings).unwrap();
+        (found.ret.mean, found.costs["wrong"].mean)
     };
     // Without memory every answer is right half the time; 0.6 is more than four deviations of 500 coin tosses away.
     let (right, wrong) = played("net.gru=0");

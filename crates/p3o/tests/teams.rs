@@ -173,7 +173,8 @@ fn a_team_is_evaluated_like_any_policy() {
     for algo in BOTH {
         let learner = trained(algo, &[], 2);
         let (agent, make) = (learner.agent(), named_task(learner.config()).unwrap());
-        let play = |deterministic| evaluate(&agent, &*make, &Settings { episodes: 10, seed: 1, deterministic });
+        let play =
+            |deterministic| evaluate(&agent, &*make, &Settings { episodes: 10, seed: 1, deterministic }).unwrap();
         let (drawn, likeliest) = (play(false), play(true));
         assert_eq!((drawn.episodes, drawn.length.mean), (10, 25.0));
         assert!(drawn.ret.mean < 0.0 && bits(&[drawn.ret.mean]) != bits(&[likeliest.ret.mean]));

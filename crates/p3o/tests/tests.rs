@@ -28,4 +28,5 @@ mod second_order;
 mod teams;
 mod trust;
 mod util;
+mod verdicts;
 mod worlds;
