@@ -11,6 +11,7 @@ mod plot;
 mod render;
 mod reproduce;
 mod settings;
+mod storm;
 mod streams;
 mod train;
 mod usage;

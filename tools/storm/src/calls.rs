@@ -1,0 +1,1 @@
+//! One failing system call at a time.

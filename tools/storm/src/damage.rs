@@ -1,0 +1,1 @@
+//! Files with flipped bits, cut off, or from elsewhere.

@@ -1,0 +1,76 @@
+//! Attacks on runs of `p3o`, from outside: the program is started as a user would, and its folder is judged by what it holds.
+//!
+//! [`kills`] ends it at random moments, [`calls`] lets single system calls fail or kill it, [`damage`] spoils its files. What
+//! is expected is the same each time: the bytes of the run that was left alone, or one sentence that says what is wrong.
+
+pub mod calls;
+pub mod damage;
+pub mod kills;
+mod program;
+
+pub use program::{Case, Ended, Outcome, Program, cases};
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// An expectation that did not hold, with the folder that shows it.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// What was done and what came of it.
+    pub what: String,
+    /// The folder as the failure left it.
+    pub folder: PathBuf,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; kept in {}", self.what, self.folder.display())
+    }
+}
+
+/// Where an attack works, and how.
+#[derive(Clone, Debug)]
+pub struct Storm {
+    /// The program under attack.
+    pub program: Program,
+    /// The folder of all runs.
+    pub home: PathBuf,
+    /// Decides every random choice.
+    pub seed: u64,
+    /// Attacks at a time.
+    pub jobs: usize,
+}
+
+impl Storm {
+    /// Runs of every case that nothing disturbs.
+    fn references(&self, cases: &[Case]) -> Result<Vec<Reference>, Finding> {
+        cases.iter().map(|case| self.reference(case)).collect()
+    }
+
+    fn reference(&self, case: &Case) -> Result<Reference, Finding> {
+        let folder = self.home.join(format!("reference-{}", case.name));
+        let finding = |what: String| Finding { what, folder: folder.clone() };
+        let started = std::time::Instant::now();
+        let ended = self.program.wait(self.program.train(case, &folder, 1)).map_err(finding)?;
+        let took = started.elapsed();
+        ended.is_good().map_err(finding)?;
+        let outcome = Outcome::of(&folder).map_err(finding)?;
+        Ok(Reference { case: case.clone(), folder, outcome, took })
+    }
+}
+
+/// A case, and what it comes to when it is left alone.
+#[derive(Clone, Debug)]
+struct Reference {
+    case: Case,
+    folder: PathBuf,
+    outcome: Outcome,
+    took: std::time::Duration,
+}
+
+impl Reference {
+    /// Whether a finished run has come to the same.
+    fn compare(&self, folder: &Path) -> Result<(), String> {
+        self.outcome.compare(&Outcome::of(folder)?)
+    }
+}

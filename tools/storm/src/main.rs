@@ -1,0 +1,103 @@
+//! `cargo run --release -p storm -- kills`: attacks on runs of p3o, with counts and an exit code.
+
+use clap::{Parser, Subcommand};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+use storm::{Finding, Program, Storm, cases, kills};
+
+/// Attack runs of p3o and say what does not hold. Exit code 1 if anything does not.
+#[derive(Parser)]
+struct Cli {
+    #[command(subcommand)]
+    attack: Attack,
+    /// The program to attack [default: p3o, built from this workspace].
+    #[arg(long, global = true, value_name = "FILE")]
+    program: Option<PathBuf>,
+    /// Where the runs go; those that show a failure stay [default: a folder in the system's temporary one].
+    #[arg(long, global = true, value_name = "DIR")]
+    home: Option<PathBuf>,
+    /// Decides every random choice; when exactly a process dies is up to the system.
+    #[arg(long, global = true, default_value_t = 0)]
+    seed: u64,
+    /// Attacks at a time [default: the number of cores].
+    #[arg(long, global = true)]
+    jobs: Option<usize>,
+}
+
+#[derive(Subcommand)]
+enum Attack {
+    /// Kill runs at random moments and resume them, until they are finished.
+    Kills {
+        /// Processes to kill.
+        #[arg(long, default_value_t = 1000)]
+        kills: usize,
+    },
+}
+
+fn main() -> ExitCode {
+    match attack(&Cli::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(line) => {
+            eprintln!("storm: {line}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether everything held.
+fn attack(cli: &Cli) -> Result<bool, String> {
+    let program = match &cli.program {
+        Some(path) => std::path::absolute(path).map_err(|e| e.to_string())?,
+        None => build()?,
+    };
+    let home = cli.home.clone().unwrap_or_else(|| std::env::temp_dir().join(format!("storm-{}", std::process::id())));
+    std::fs::create_dir_all(&home).map_err(|e| format!("cannot make {}: {e}", home.display()))?;
+    let home = home.canonicalize().map_err(|e| e.to_string())?;
+    let jobs = cli.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)).max(1);
+    let storm = Storm { program: Program(program), home, seed: cli.seed, jobs };
+    let started = Instant::now();
+    let findings = match &cli.attack {
+        Attack::Kills { kills } => run_kills(&storm, *kills)?,
+    };
+    println!("{:.0} s", started.elapsed().as_secs_f64());
+    for finding in &findings {
+        println!("FAILED {finding}");
+    }
+    if findings.is_empty() {
+        std::fs::remove_dir_all(&storm.home).ok();
+    }
+    Ok(findings.is_empty())
+}
+
+fn run_kills(storm: &Storm, kills: usize) -> Result<Vec<Finding>, String> {
+    let watch = |done: usize| println!("{done} kills");
+    let report = kills::attack(storm, &cases(), kills, &watch).map_err(|finding| finding.to_string())?;
+    println!(
+        "{} kills ({} before the first checkpoint, {} in the middle of a file's replacement), {} resumes, {} runs finished, {} differences",
+        report.kills,
+        report.early,
+        report.in_writes,
+        report.resumes,
+        report.finished,
+        report.findings.len()
+    );
+    Ok(report.findings)
+}
+
+/// Builds the program beside this one, in the same profile.
+fn build() -> Result<PathBuf, String> {
+    let own = std::env::current_exe().map_err(|e| e.to_string())?;
+    let folder = own.parent().unwrap_or(Path::new("."));
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.current_dir(env!("CARGO_MANIFEST_DIR")).args(["build", "--quiet", "--locked", "--package", "p3o-cli"]);
+    command.args((!cfg!(debug_assertions)).then_some("--release"));
+    let status = command.status().map_err(|e| format!("cannot start cargo: {e}"))?;
+    let program = folder.join("p3o");
+    match status.success() && program.is_file() {
+        true => Ok(program),
+        false => Err("p3o could not be built; name one with --program".into()),
+    }
+}
