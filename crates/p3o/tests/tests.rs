@@ -11,6 +11,7 @@ mod engines;
 mod episode_ends;
 mod first_order;
 mod fixtures;
+mod fuzz;
 mod gates;
 mod golden;
 mod instructions;

@@ -47,6 +47,22 @@ impl Storm {
         cases.iter().map(|case| self.reference(case)).collect()
     }
 
+    /// The folder of a run that was killed after half of its updates.
+    fn half(&self, case: &Case) -> Result<PathBuf, Finding> {
+        let folder = self.home.join(format!("half-{}", case.name));
+        let finding = |what: String| Finding { what, folder: folder.clone() };
+        let mut child = program::start(&mut self.program.train(case, &folder, 1)).map_err(finding)?;
+        let rows = || std::fs::read_to_string(folder.join("progress.csv")).map_or(0, |text| text.lines().count());
+        while rows() <= case.updates / 2 && child.try_wait().is_ok_and(|ended| ended.is_none()) {
+            std::thread::sleep(std::time::Duration::from_micros(200));
+        }
+        let ended = program::end(child).map_err(finding)?;
+        match ended.code {
+            None => Ok(folder),
+            Some(_) => Err(finding("it ended before it could be killed".into())),
+        }
+    }
+
     fn reference(&self, case: &Case) -> Result<Reference, Finding> {
         let folder = self.home.join(format!("reference-{}", case.name));
         let finding = |what: String| Finding { what, folder: folder.clone() };

@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::time::Instant;
-use storm::{Finding, Program, Storm, cases, kills};
+use std::time::{Duration, Instant};
+use storm::{Case, Finding, Program, Storm, calls, cases, kills};
 
 /// Attack runs of p3o and say what does not hold. Exit code 1 if anything does not.
 #[derive(Parser)]
@@ -33,6 +33,12 @@ enum Attack {
         #[arg(long, default_value_t = 1000)]
         kills: usize,
     },
+    /// Let every system call on a run's folder fail once, and kill the run at every one.
+    Calls {
+        /// Minutes to take at most.
+        #[arg(long, default_value_t = 10.0)]
+        minutes: f64,
+    },
 }
 
 fn main() -> ExitCode {
@@ -60,6 +66,7 @@ fn attack(cli: &Cli) -> Result<bool, String> {
     let started = Instant::now();
     let findings = match &cli.attack {
         Attack::Kills { kills } => run_kills(&storm, *kills)?,
+        Attack::Calls { minutes } => run_calls(&storm, *minutes)?,
     };
     println!("{:.0} s", started.elapsed().as_secs_f64());
     for finding in &findings {
@@ -84,6 +91,35 @@ fn run_kills(storm: &Storm, kills: usize) -> Result<Vec<Finding>, String> {
         report.findings.len()
     );
     Ok(report.findings)
+}
+
+fn run_calls(storm: &Storm, minutes: f64) -> Result<Vec<Finding>, String> {
+    if !calls::has_strace() {
+        return Err("calls needs strace, which cannot be started: install it (apt install strace)".into());
+    }
+    let watch = |done: usize, all: usize| println!("{done} of {all} failures");
+    let time = Duration::from_secs_f64(60.0 * minutes);
+    let report = calls::attack(storm, &calls_cases(), time, &watch).map_err(|finding| finding.to_string())?;
+    let by_call: Vec<String> = report.injected.iter().map(|(call, count)| format!("{call} {count}")).collect();
+    println!(
+        "{} calls, {} of {} failures tried ({}; {} did not come about): {} ended with one sentence, {} went on, {} were killed, {} failed",
+        report.calls,
+        report.tried(),
+        report.planned,
+        by_call.join(", "),
+        report.missed,
+        report.refused,
+        report.went_on,
+        report.killed,
+        report.findings.len()
+    );
+    Ok(report.findings)
+}
+
+/// Short runs of one agent and of a team: every call is to have its turn.
+fn calls_cases() -> Vec<Case> {
+    let some = cases().into_iter().filter(|case| ["p3o", "map3o"].contains(&case.name));
+    some.map(|case| case.with_updates(4)).collect()
 }
 
 /// Builds the program beside this one, in the same profile.

@@ -10,18 +10,23 @@ const MACHINE: [&str; 3] = ["steps_per_s", "wall_s", "check"];
 /// Longer than any of these runs takes on a slow and busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Steps of an update.
+const BATCH: usize = 200;
+
 /// A small run: updates of milliseconds, a checkpoint at every one or two.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// The algorithm.
     pub name: &'static str,
+    /// Its updates.
+    pub updates: usize,
     task: &'static str,
     settings: &'static [&'static str],
 }
 
 /// First and second order, multipliers, and a team that remembers.
 pub fn cases() -> Vec<Case> {
-    let of = |name, task, settings| Case { name, task, settings };
+    let of = |name, task, settings| Case { name, updates: 24, task, settings };
     vec![
         of("p3o", "PointGoal", &["run.checkpoint_every=1"]),
         of("ppo-lag", "PointGoal", &["run.checkpoint_every=2"]),
@@ -31,13 +36,20 @@ pub fn cases() -> Vec<Case> {
 }
 
 impl Case {
+    /// The same with another number of updates.
+    pub fn with_updates(self, updates: usize) -> Case {
+        Case { updates, ..self }
+    }
+
     /// The arguments of `p3o train` for a run into `folder`.
     fn arguments(&self, folder: &Path, threads: usize) -> Vec<String> {
-        let mut all: Vec<String> = ["train", self.task, "--algo", self.name, "--seed", "3", "--steps", "4800", "--out"]
+        let (out, steps) = (folder.display().to_string(), (BATCH * self.updates).to_string());
+        let mut all = vec!["train", self.task, "--algo", self.name, "--seed", "3", "--steps", &steps, "--out", &out]
+            .into_iter()
             .map(String::from)
-            .to_vec();
-        all.extend([folder.display().to_string(), "--threads".into(), threads.to_string()]);
-        let shared = ["rollout.envs=2", "rollout.batch=200", "net.hidden=8", "policy.passes=4", "critic.passes=4"];
+            .collect::<Vec<_>>();
+        all.extend(["--threads".into(), threads.to_string(), "--set".into(), format!("rollout.batch={BATCH}")]);
+        let shared = ["rollout.envs=2", "net.hidden=8", "policy.passes=4", "critic.passes=4"];
         let second_order = |setting: &&str| self.name == "cpo" && setting.starts_with("policy.passes");
         let settings = shared.iter().filter(|setting| !second_order(setting)).chain(self.settings);
         all.extend(settings.flat_map(|setting| ["--set".to_string(), setting.to_string()]));
@@ -150,6 +162,21 @@ pub(crate) fn has_checkpoint(folder: &Path) -> bool {
 pub(crate) fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// Copies a folder with all that is in it.
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), String> {
+    let failed = |e: std::io::Error| format!("cannot copy {}: {e}", from.display());
+    std::fs::create_dir_all(to).map_err(failed)?;
+    for entry in std::fs::read_dir(from).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let target = to.join(entry.file_name());
+        match entry.file_type().map_err(failed)?.is_dir() {
+            true => copy(&entry.path(), &target)?,
+            false => drop(std::fs::copy(entry.path(), &target).map_err(failed)?),
+        }
+    }
+    Ok(())
 }
 
 /// What a finished run has come to.
