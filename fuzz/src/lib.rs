@@ -10,8 +10,8 @@ pub use checkpoint::checkpoint;
 pub use text::{config, progress, set};
 pub use worlds::snapshot;
 
-/// An error's text must be one line.
+/// An error's text must be one line, and move no cursor.
 fn one_line(error: impl std::fmt::Display) {
     let text = error.to_string();
-    assert!(!text.trim().is_empty() && !text.contains('\n'), "not one line: {text:?}");
+    assert!(!text.trim().is_empty() && !text.contains(char::is_control), "not one line: {text:?}");
 }

@@ -18,7 +18,7 @@ use args::{Cli, Command};
 use clap::Parser;
 use clap::error::ErrorKind;
 use p3o::ConfigError;
-use p3o::error::suggest;
+use p3o::error::{suggest, visible};
 use p3o_env::TaskError;
 use p3o_nn::Isa;
 use screen::{must_print, tell};
@@ -84,7 +84,7 @@ impl From<p3o::Error> for Failure {
 impl From<ConfigError> for Failure {
     fn from(e: ConfigError) -> Self {
         Failure::Usage(match e {
-            ConfigError::NotALimit(text) => format!("--limit takes NAME=NUMBER or NAME=none, not `{text}`"),
+            ConfigError::NotALimit(text) => format!("--limit takes NAME=NUMBER or NAME=none, not `{}`", visible(&text)),
             ConfigError::OneLimit { .. } => format!("{e}: --limit NAME=none"),
             ConfigError::Chosen(ref key) if key == "algo" || key == "preset" => format!("{e}: --{key} chooses it"),
             _ => e.to_string(),

@@ -4,6 +4,7 @@ use crate::args::{AdoptArgs, ResumeArgs, TrainArgs};
 use crate::screen::{Grid, Progress, duration, figure, say, thousands};
 use crate::{Failure, pool, stop_on_ctrl_c};
 use p3o::config::{Resolved, count};
+use p3o::error::visible;
 use p3o::record::{ProgressCsv, read_text_stream, write_atomic};
 use p3o::run::{Summary, named_task};
 use p3o::{Config, Error, Finish, Method, Request, Run};
@@ -74,7 +75,7 @@ fn resolve(args: &TrainArgs) -> Result<Resolved, Failure> {
 
 pub fn parse_steps(text: &str) -> Result<u64, Failure> {
     count(text).filter(|&n| n > 0).map(|n| n as u64).ok_or_else(|| {
-        Failure::Usage(format!("--steps takes a positive whole number such as 2000000 or 2e6, not `{text}`"))
+        Failure::Usage(format!("--steps takes a positive whole number such as 2000000 or 2e6, not `{}`", visible(text)))
     })
 }
 

@@ -8,13 +8,13 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ConfigError {
     /// No `=` in it.
-    #[error("`{0}` is not of the form key=value")]
+    #[error("`{}` is not of the form key=value", visible(.0))]
     NotAnAssignment(String),
     /// No `=` in it.
-    #[error("`{0}` is not of the form NAME=NUMBER or NAME=none")]
+    #[error("`{}` is not of the form NAME=NUMBER or NAME=none", visible(.0))]
     NotALimit(String),
     /// There is no such setting.
-    #[error("there is no setting `{key}`{hint}")]
+    #[error("there is no setting `{}`{hint}", visible(key))]
     NoSuchSetting {
         /// What was asked for.
         key: String,
@@ -28,7 +28,7 @@ pub enum ConfigError {
     #[error("`{0}` decides which settings there are, so it is chosen before them and cannot be one of the changes")]
     Chosen(String),
     /// A value of the wrong kind.
-    #[error("{key} takes {takes}, not `{given}`")]
+    #[error("{} takes {takes}, not `{}`", visible(key), visible(given))]
     WrongKind {
         /// The setting.
         key: String,
@@ -38,7 +38,7 @@ pub enum ConfigError {
         given: String,
     },
     /// A value out of range.
-    #[error("{key} must be {takes}, not {given}")]
+    #[error("{key} must be {takes}, not {}", visible(given))]
     OutOfRange {
         /// The setting.
         key: String,
@@ -48,7 +48,7 @@ pub enum ConfigError {
         given: String,
     },
     /// A name that is none of those there are.
-    #[error("unknown {kind} `{name}`{hint} (there is: {})", there_is.join(", "))]
+    #[error("unknown {} `{}`{hint} (there is: {})", visible(kind), visible(name), there_is.join(", "))]
     Unknown {
         /// What it was to name.
         kind: String,
@@ -80,7 +80,7 @@ pub enum ConfigError {
         needs: Needs,
     },
     /// A limit in a world without costs.
-    #[error("{task} has no costs, so it cannot limit `{cost}`")]
+    #[error("{task} has no costs, so it cannot limit `{}`", visible(cost))]
     NoCosts {
         /// The world.
         task: String,
@@ -191,7 +191,7 @@ pub enum ConfigError {
     #[error("missing setting `{0}`")]
     Missing(String),
     /// A file that is no TOML, or not this program's.
-    #[error("line {line}: {message}")]
+    #[error("line {line}: {}", visible(message))]
     Syntax {
         /// Where.
         line: usize,
@@ -217,7 +217,7 @@ pub enum ConfigError {
         known: i64,
     },
     /// A value of an older version that no longer exists.
-    #[error("{key} = {value} of an older version of these settings no longer exists")]
+    #[error("{key} = {} of an older version of these settings no longer exists", visible(value))]
     NoLonger {
         /// The setting.
         key: String,
@@ -277,7 +277,7 @@ pub enum Error {
     #[error(transparent)]
     Io(#[from] std::io::Error),
     /// A checkpoint that is damaged or belongs to something else.
-    #[error("{}: {reason}", path.display())]
+    #[error("{}: {}", path.display(), visible(reason))]
     Checkpoint {
         /// The file.
         path: PathBuf,
@@ -374,6 +374,11 @@ pub enum Error {
     /// A cost that could be anything.
     #[error("no bound of the cost {0} is known, so no number of episodes shows that its limit is kept")]
     NoBound(String),
+}
+
+/// What someone has written, with its line breaks and other control characters spelled out: it is to stand in one line.
+pub fn visible(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() }).collect()
 }
 
 /// "; did you mean `x`?" for the nearest of `names`, or nothing when none is near.

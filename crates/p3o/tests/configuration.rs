@@ -235,6 +235,15 @@ fn nonsense_is_refused_by_name() {
 }
 
 #[test]
+fn what_someone_wrote_stands_in_one_line_whatever_it_was() {
+    assert_eq!(refused("p3o.kap\npa=1"), "there is no setting `p3o.kap\\npa`; did you mean `p3o.kappa`?");
+    assert!(refused("p3o.kappa=\u{1b}[2J").ends_with("not `\\u{1b}[2J`"));
+    assert!(one_line(Method::named("p3\no").unwrap_err()).starts_with("unknown algorithm `p3\\no`"));
+    // Letters beyond ASCII are no control characters.
+    assert!(refused("p3o.κ=1").contains("`p3o.κ`"));
+}
+
+#[test]
 fn an_algorithm_is_asked_only_for_what_it_can_do() {
     let navigation = spec("Navigation");
     for algorithm in Algorithm::ALL.iter().filter(|a| a.info().constraints == Constraints::One) {

@@ -12,6 +12,7 @@ pub use program::{Case, Ended, Outcome, Program, cases};
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// An expectation that did not hold, with the folder that shows it.
 #[derive(Clone, Debug)]
@@ -47,8 +48,8 @@ impl Storm {
         cases.iter().map(|case| self.reference(case)).collect()
     }
 
-    /// The folder of a run that was killed after half of its updates.
-    fn half(&self, case: &Case) -> Result<PathBuf, Finding> {
+    /// The folder of a run that got a signal after half of its updates: after `-KILL` it is as it was, after `-INT` it is saved.
+    fn half(&self, case: &Case, signal: &str) -> Result<PathBuf, Finding> {
         let folder = self.home.join(format!("half-{}", case.name));
         let finding = |what: String| Finding { what, folder: folder.clone() };
         let mut child = program::start(&mut self.program.train(case, &folder, 1)).map_err(finding)?;
@@ -56,11 +57,23 @@ impl Storm {
         while rows() <= case.updates / 2 && child.try_wait().is_ok_and(|ended| ended.is_none()) {
             std::thread::sleep(std::time::Duration::from_micros(200));
         }
-        let ended = program::end(child).map_err(finding)?;
-        match ended.code {
-            None => Ok(folder),
-            Some(_) => Err(finding("it ended before it could be killed".into())),
+        let id = child.id().to_string();
+        Command::new("kill").args([signal, &id]).output().map_err(|e| finding(format!("cannot start kill: {e}")))?;
+        let output = child.wait_with_output().map_err(|e| finding(e.to_string()))?;
+        match output.status.code() {
+            None | Some(130) => Ok(folder),
+            Some(_) => Err(finding("it ended before it could be stopped".into())),
         }
+    }
+
+    /// The folder of a finished run with another seed.
+    fn other(&self, case: &Case) -> Result<PathBuf, Finding> {
+        let folder = self.home.join(format!("other-{}", case.name));
+        let finding = |what: String| Finding { what, folder: folder.clone() };
+        let case = case.clone().with_seed(case.seed + 1);
+        let ended = self.program.wait(self.program.train(&case, &folder, 1)).map_err(finding)?;
+        ended.is_good().map_err(finding)?;
+        Ok(folder)
     }
 
     fn reference(&self, case: &Case) -> Result<Reference, Finding> {

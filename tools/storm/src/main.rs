@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
-use storm::{Case, Finding, Program, Storm, calls, cases, kills};
+use storm::{Case, Finding, Program, Storm, calls, cases, damage, kills};
 
 /// Attack runs of p3o and say what does not hold. Exit code 1 if anything does not.
 #[derive(Parser)]
@@ -39,6 +39,12 @@ enum Attack {
         #[arg(long, default_value_t = 10.0)]
         minutes: f64,
     },
+    /// Damage a file of finished and half-finished runs, and see what the commands that read it make of it.
+    Damage {
+        /// Files to damage.
+        #[arg(long, default_value_t = 400)]
+        trials: usize,
+    },
 }
 
 fn main() -> ExitCode {
@@ -67,6 +73,7 @@ fn attack(cli: &Cli) -> Result<bool, String> {
     let findings = match &cli.attack {
         Attack::Kills { kills } => run_kills(&storm, *kills)?,
         Attack::Calls { minutes } => run_calls(&storm, *minutes)?,
+        Attack::Damage { trials } => run_damage(&storm, *trials)?,
     };
     println!("{:.0} s", started.elapsed().as_secs_f64());
     for finding in &findings {
@@ -99,7 +106,7 @@ fn run_calls(storm: &Storm, minutes: f64) -> Result<Vec<Finding>, String> {
     }
     let watch = |done: usize, all: usize| println!("{done} of {all} failures");
     let time = Duration::from_secs_f64(60.0 * minutes);
-    let report = calls::attack(storm, &calls_cases(), time, &watch).map_err(|finding| finding.to_string())?;
+    let report = calls::attack(storm, &short_cases(4), time, &watch).map_err(|finding| finding.to_string())?;
     let by_call: Vec<String> = report.injected.iter().map(|(call, count)| format!("{call} {count}")).collect();
     println!(
         "{} calls, {} of {} failures tried ({}; {} did not come about): {} ended with one sentence, {} went on, {} were killed, {} failed",
@@ -116,10 +123,29 @@ fn run_calls(storm: &Storm, minutes: f64) -> Result<Vec<Finding>, String> {
     Ok(report.findings)
 }
 
-/// Short runs of one agent and of a team: every call is to have its turn.
-fn calls_cases() -> Vec<Case> {
+fn run_damage(storm: &Storm, trials: usize) -> Result<Vec<Finding>, String> {
+    let watch = |done: usize| println!("{done} of {trials} damaged files");
+    let report = damage::attack(storm, &short_cases(12), trials, &watch).map_err(|finding| finding.to_string())?;
+    let failed: usize = report.findings.values().map(|(count, _)| count).sum();
+    println!(
+        "{} damaged files, of which commands refused {} with one sentence, gave for {} what they give for the whole run, and failed {failed} \
+         (in {} ways)",
+        report.trials,
+        report.refused,
+        report.same,
+        report.findings.len()
+    );
+    let example = |(kind, (count, finding)): (String, (usize, Finding))| Finding {
+        what: format!("{kind}, {count} times, such as: {}", finding.what),
+        folder: finding.folder,
+    };
+    Ok(report.findings.into_iter().map(example).collect())
+}
+
+/// Short runs of one agent and of a team.
+fn short_cases(updates: usize) -> Vec<Case> {
     let some = cases().into_iter().filter(|case| ["p3o", "map3o"].contains(&case.name));
-    some.map(|case| case.with_updates(4)).collect()
+    some.map(|case| case.with_updates(updates)).collect()
 }
 
 /// Builds the program beside this one, in the same profile.

@@ -20,13 +20,15 @@ pub struct Case {
     pub name: &'static str,
     /// Its updates.
     pub updates: usize,
+    /// Decides every random number of the run.
+    pub seed: u64,
     task: &'static str,
     settings: &'static [&'static str],
 }
 
 /// First and second order, multipliers, and a team that remembers.
 pub fn cases() -> Vec<Case> {
-    let of = |name, task, settings| Case { name, updates: 24, task, settings };
+    let of = |name, task, settings| Case { name, updates: 24, seed: 3, task, settings };
     vec![
         of("p3o", "PointGoal", &["run.checkpoint_every=1"]),
         of("ppo-lag", "PointGoal", &["run.checkpoint_every=2"]),
@@ -41,10 +43,16 @@ impl Case {
         Case { updates, ..self }
     }
 
+    /// The same with another seed.
+    pub fn with_seed(self, seed: u64) -> Case {
+        Case { seed, ..self }
+    }
+
     /// The arguments of `p3o train` for a run into `folder`.
     fn arguments(&self, folder: &Path, threads: usize) -> Vec<String> {
         let (out, steps) = (folder.display().to_string(), (BATCH * self.updates).to_string());
-        let mut all = vec!["train", self.task, "--algo", self.name, "--seed", "3", "--steps", &steps, "--out", &out]
+        let seed = self.seed.to_string();
+        let mut all = vec!["train", self.task, "--algo", self.name, "--seed", &seed, "--steps", &steps, "--out", &out]
             .into_iter()
             .map(String::from)
             .collect::<Vec<_>>();
