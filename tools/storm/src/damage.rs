@@ -41,10 +41,10 @@ enum Damage {
     OtherFile,
 }
 
-const ALL: [Damage; 8] = {
-    use Damage::*;
-    // A flipped bit and a cut may strike anywhere; the others come to much the same each time.
-    [Flip, Cut, Longer, Zeros, Empty, Missing, OtherRun, OtherFile]
+/// A flipped bit and a cut may strike anywhere, so they come more often than the others.
+const CHOICES: [Damage; 14] = {
+    use Damage::{Cut, Empty, Flip, Longer, Missing, OtherFile, OtherRun, Zeros};
+    [Flip, Flip, Flip, Flip, Cut, Cut, Cut, Cut, Longer, Zeros, Empty, Missing, OtherRun, OtherFile]
 };
 
 impl Damage {
@@ -206,9 +206,7 @@ struct Trial {
 fn try_one(storm: &Storm, base: &Base, home: &Path, rng: &mut ChaCha8Rng) -> Trial {
     let mut trial = Trial::default();
     let files = base.files();
-    let (file, damage) = (&files[rng.random_range(0..files.len())], ALL[rng.random_range(0..ALL.len())]);
-    // Half of all strikes are the two that may fall anywhere.
-    let damage = if rng.random() { [Damage::Flip, Damage::Cut][rng.random_range(0..2)] } else { damage };
+    let (file, damage) = (&files[rng.random_range(0..files.len())], CHOICES[rng.random_range(0..CHOICES.len())]);
     let run = home.join(RUN);
     let struck = copy(&base.folder, &run).and_then(|()| damage.strike(base, file, &run, rng));
     let place = match struck {
@@ -223,7 +221,7 @@ fn try_one(storm: &Storm, base: &Base, home: &Path, rng: &mut ChaCha8Rng) -> Tri
     let about = format!("{name} {} in a {} run", damage.name(), base.kind);
     for command in COMMANDS {
         let found = match attempt(storm, command, home) {
-            Ok((ended, given)) => judge(&ended, given, base, command, &name),
+            Ok((ended, given)) => judge(&ended, given, &base.given[command], &name),
             Err(reason) => Err((reason.clone(), reason)),
         };
         match found {
@@ -239,13 +237,7 @@ fn try_one(storm: &Storm, base: &Base, home: &Path, rng: &mut ChaCha8Rng) -> Tri
 }
 
 /// Whether a command refused; a kind and a detail if it did neither that nor the right thing.
-fn judge(
-    ended: &Ended,
-    given: Result<Given, String>,
-    base: &Base,
-    command: &str,
-    file: &str,
-) -> Result<bool, (String, String)> {
+fn judge(ended: &Ended, given: Result<Given, String>, whole: &Given, file: &str) -> Result<bool, (String, String)> {
     let with = |kind: &str, detail: &str| (kind.to_string(), detail.trim().to_string());
     ended.is_calm().map_err(|detail| with("a panic", &detail))?;
     if ended.code != Some(0) {
@@ -255,9 +247,9 @@ fn judge(
             false => Err(with("the sentence does not name the file", sentence)),
         };
     }
-    match (given, &base.given[command]) {
+    match (given, whole) {
         (Err(detail), _) => Err(with("success without a result", &detail)),
-        (Ok(given), whole) if given == *whole => Ok(false),
+        (Ok(given), _) if given == *whole => Ok(false),
         (Ok(Given::Run(run)), Given::Run(whole)) => {
             Err(with("other results", &whole.compare(&run).err().unwrap_or_default()))
         }
@@ -298,4 +290,29 @@ fn attempt(storm: &Storm, command: &str, home: &Path) -> Result<(Ended, Result<G
         _ => Outcome::of(&home.join(RUN)).map(Given::Run),
     };
     Ok((ended, given))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(code: i32, complaint: &str) -> Ended {
+        Ended { code: Some(code), told: String::new(), complaint: complaint.into() }
+    }
+
+    #[test]
+    fn a_command_refuses_by_name_or_gives_the_same() {
+        let whole = Given::Text("return 3".into());
+        let kind = |ended: &Ended, given: &str| {
+            judge(ended, Ok(Given::Text(given.into())), &whole, "config.toml").map_err(|(kind, _)| kind)
+        };
+        assert_eq!(kind(&ended(0, ""), "return 3"), Ok(false));
+        assert_eq!(kind(&ended(1, "p3o: runs/run/config.toml: line 3: no\n"), ""), Ok(true));
+        assert_eq!(kind(&ended(0, ""), "return 4"), Err("other results".into()));
+        assert_eq!(kind(&ended(1, "p3o: no\n"), ""), Err("the sentence does not name the file".into()));
+        assert_eq!(kind(&ended(1, "p3o: config.toml: no\nno\n"), ""), Err("not one sentence".into()));
+        assert_eq!(kind(&ended(101, "panicked at config.toml\n"), ""), Err("a panic".into()));
+        let lost = judge(&ended(0, ""), Err("no picture".into()), &whole, "config.toml");
+        assert_eq!(lost, Err(("success without a result".into(), "no picture".into())));
+    }
 }

@@ -1,6 +1,6 @@
 //! Kills at random moments: a run is started, killed and resumed until it is finished, and then compared.
 
-use crate::program::{end, names, start};
+use crate::program::{PATIENCE, end, has_checkpoint, names, start};
 use crate::{Case, Ended, Finding, Reference, Storm};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -119,7 +119,7 @@ impl Victim<'_> {
             self.report.kills += 1;
             let is_scratch = |folder: &Path| names(folder).iter().any(|name| name.ends_with(".scratch"));
             self.report.in_writes += usize::from(is_scratch(&self.folder) || is_scratch(&checkpoints));
-            self.report.early += usize::from(!crate::program::has_checkpoint(&self.folder));
+            self.report.early += usize::from(!has_checkpoint(&self.folder));
         }
     }
 
@@ -143,13 +143,11 @@ fn sit(mut command: std::process::Command, moment: &Moment, checkpoints: &Path) 
         Moment::After(delay) => Some(started + *delay),
         _ => None,
     };
-    // A process that never changes its folder would never be killed.
-    let patience = started + Duration::from_secs(60);
     while child.try_wait().map_err(|e| e.to_string())?.is_none() {
         let now = Instant::now();
-        if now > patience {
+        if now - started > PATIENCE {
             end(child)?;
-            return Err("it had not ended after 60 s".into());
+            return Err(format!("it had not ended after {} s", PATIENCE.as_secs()));
         }
         if deadline.is_some_and(|deadline| now >= deadline) {
             break;

@@ -48,22 +48,32 @@ impl Storm {
         cases.iter().map(|case| self.reference(case)).collect()
     }
 
-    /// The folder of a run that got a signal after half of its updates: after `-KILL` it is as it was, after `-INT` it is saved.
+    /// The folder of a run that got a signal at about a third of its updates: after `-KILL` it is as it was, after `-INT` it is
+    /// saved.
     fn half(&self, case: &Case, signal: &str) -> Result<PathBuf, Finding> {
         let folder = self.home.join(format!("half-{}", case.name));
         let finding = |what: String| Finding { what, folder: folder.clone() };
-        let mut child = program::start(&mut self.program.train(case, &folder, 1)).map_err(finding)?;
+        // On a busy machine the signal may come too late.
+        for _ in 0..20 {
+            if self.stopped(case, &folder, signal).map_err(finding)? {
+                return Ok(folder);
+            }
+            std::fs::remove_dir_all(&folder).map_err(|e| finding(e.to_string()))?;
+        }
+        Err(finding("it always ended before it could be stopped".into()))
+    }
+
+    /// Whether a run was stopped before its end.
+    fn stopped(&self, case: &Case, folder: &Path, signal: &str) -> Result<bool, String> {
+        let mut child = program::start(&mut self.program.train(case, folder, 1))?;
         let rows = || std::fs::read_to_string(folder.join("progress.csv")).map_or(0, |text| text.lines().count());
-        while rows() <= case.updates / 2 && child.try_wait().is_ok_and(|ended| ended.is_none()) {
+        while rows() <= case.updates / 3 && child.try_wait().is_ok_and(|ended| ended.is_none()) {
             std::thread::sleep(std::time::Duration::from_micros(200));
         }
         let id = child.id().to_string();
-        Command::new("kill").args([signal, &id]).output().map_err(|e| finding(format!("cannot start kill: {e}")))?;
-        let output = child.wait_with_output().map_err(|e| finding(e.to_string()))?;
-        match output.status.code() {
-            None | Some(130) => Ok(folder),
-            Some(_) => Err(finding("it ended before it could be stopped".into())),
-        }
+        Command::new("kill").args([signal, &id]).output().map_err(|e| format!("cannot start kill: {e}"))?;
+        let output = child.wait_with_output().map_err(|e| e.to_string())?;
+        Ok(matches!(output.status.code(), None | Some(130)))
     }
 
     /// The folder of a finished run with another seed.

@@ -125,7 +125,7 @@ fn run_calls(storm: &Storm, minutes: f64) -> Result<Vec<Finding>, String> {
 
 fn run_damage(storm: &Storm, trials: usize) -> Result<Vec<Finding>, String> {
     let watch = |done: usize| println!("{done} of {trials} damaged files");
-    let report = damage::attack(storm, &short_cases(12), trials, &watch).map_err(|finding| finding.to_string())?;
+    let report = damage::attack(storm, &short_cases(24), trials, &watch).map_err(|finding| finding.to_string())?;
     let failed: usize = report.findings.values().map(|(count, _)| count).sum();
     println!(
         "{} damaged files, of which commands refused {} with one sentence, gave for {} what they give for the whole run, and failed {failed} \

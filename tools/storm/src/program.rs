@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// Columns of progress.csv that depend on the machine or on the other columns' text.
 const MACHINE: [&str; 3] = ["steps_per_s", "wall_s", "check"];
 /// Longer than any of these runs takes on a slow and busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Steps of an update.
 const BATCH: usize = 200;
