@@ -4,7 +4,6 @@ use super::altered::{Input, alter};
 use super::one_line;
 use p3o::run::named_task;
 use p3o::{Agent, Config, Learner, Method, Request, checkpoint as file};
-use p3o_env::fnv1a;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -55,14 +54,14 @@ fn saved(learner: &Learner, path: &Path) -> Vec<u8> {
     std::fs::read(path).expect("it was just written")
 }
 
-/// Any bytes as a checkpoint, bare or with the checksum that they need: refused in one line, or a learner that is the same when it
+/// Any bytes as a checkpoint, bare or with the digest that they need: refused in one line, or a learner that is the same when it
 /// is saved and loaded again, and learns or says in one line why it cannot; and an agent that acts.
 pub fn checkpoint(data: &[u8]) {
     let mut input = Input(data);
     let run = input.choice(RUNS.len());
     let bytes = match input.choice(2) {
         0 => input.0.to_vec(),
-        _ => match altered(&checkpoints()[run], &mut input).and_then(reseal) {
+        _ => match altered(&checkpoints()[run], &mut input).and_then(file::reseal) {
             Some(bytes) => bytes,
             None => return,
         },
@@ -128,22 +127,4 @@ fn altered(good: &[u8], input: &mut Input) -> Option<Vec<u8>> {
 fn about(bytes: &[u8]) -> Option<String> {
     let (_, header) = SafeTensors::read_metadata(bytes).ok()?;
     header.metadata().as_ref()?.get(KEY).cloned()
-}
-
-/// The bytes of a checkpoint with the checksum that belongs to them; none if it has no place for one.
-fn reseal(bytes: Vec<u8>) -> Option<Vec<u8>> {
-    const MARK: &str = "\"checksum\":\"";
-    let about = about(&bytes)?;
-    let at = about.find(MARK)? + MARK.len();
-    let old = about.get(at..at + 16)?;
-    let blank = [&about[..at], &about[at + 16..]].concat();
-    let tensors = SafeTensors::deserialize(&bytes).ok()?;
-    let mut parts: Vec<(String, &[u8])> = tensors.tensors().into_iter().map(|(name, t)| (name, t.data())).collect();
-    parts.sort_by(|a, b| a.0.cmp(&b.0));
-    let all = parts.iter().flat_map(|(name, data)| [name.as_bytes(), data]);
-    let new = format!("{:016x}", fnv1a(std::iter::once(blank.as_bytes()).chain(all)));
-    let place = bytes.windows(16).position(|w| w == old.as_bytes())?;
-    let mut bytes = bytes.clone();
-    bytes[place..place + 16].copy_from_slice(new.as_bytes());
-    Some(bytes)
 }

@@ -84,5 +84,5 @@ pub fn progress(data: &[u8]) {
 }
 
 fn continued(path: &Path, table: &Table) -> std::io::Result<ProgressCsv> {
-    ProgressCsv::reopen(path, &table.columns, &[], |_| true)
+    ProgressCsv::reopen(path, &table.columns, &[], table.rows.len())
 }
