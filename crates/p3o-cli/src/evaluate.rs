@@ -51,13 +51,13 @@ fn why(e: &Evaluation) -> String {
     let upper = figure(bounds.upper);
     let found =
         format!("not shown to be safe: cost {name} has mean {mean} and upper 95 % bound {upper}, limit {limit}");
+    let more = if e.certify { "--episodes allows more" } else { "--certify plays more episodes" };
     let hint = match cost.fewest_episodes {
         None => "no number of episodes shows this limit to be kept".to_string(),
         Some(fewest) if fewest > e.episodes => {
-            format!("showing it takes at least {} episodes; --certify plays more", thousands(fewest as f64))
+            format!("showing it takes at least {} episodes; {more}", thousands(fewest as f64))
         }
-        Some(_) if e.certify => "--episodes allows more".to_string(),
-        Some(_) => "--certify plays more episodes".to_string(),
+        Some(_) => more.to_string(),
     };
     format!("{found}; {hint}")
 }
@@ -67,15 +67,17 @@ fn show(e: &Evaluation) {
     let options = if options.is_empty() { String::new() } else { format!(" ({})", options.join(", ")) };
     let steps = thousands(e.trained_steps as f64);
     say!("{}{options}, {} after {steps} steps with seed {}, judged by {}", e.task, e.algo, e.trained_seed, e.program);
-    let episodes =
-        if e.episodes == 1 { "1 episode".to_string() } else { format!("{} episodes", thousands(e.episodes as f64)) };
     let actions = if e.deterministic { "likeliest actions" } else { "sampled actions" };
-    say!("{episodes} with seed {}, {actions}\n", e.seed);
+    say!("{} with seed {}, {actions}\n", episodes(e), e.seed);
     means(e);
     say!("");
     spreads(e);
     say!("");
     notes(e);
+}
+
+fn episodes(e: &Evaluation) -> String {
+    if e.episodes == 1 { "1 episode".to_string() } else { format!("{} episodes", thousands(e.episodes as f64)) }
 }
 
 /// Means with their bounds against the limits.
@@ -133,12 +135,16 @@ fn notes(e: &Evaluation) {
         say!("Each bound of a cost holds with 95 % whatever its distribution ({}); those of", most.join(", "));
         say!("return and length are Student's t, which is approximate.");
     }
+    let after = if e.certify { format!(" after {}", episodes(e)) } else { String::new() };
     match e.verdict {
         None => say!("No cost has a limit: there is nothing to be safe from."),
-        Some(Verdict::Safe) => say!("Safe: the mean of every limited cost is within its limit, with 95 % confidence."),
+        Some(Verdict::Safe) => {
+            say!("Safe{after}: the mean of every limited cost is within its limit, with 95 % confidence.")
+        }
         Some(_) => {
             let why = why(e);
-            say!("{}{}.", why[..1].to_uppercase(), &why[1..]);
+            let (verdict, reason) = why.split_once(':').expect("a verdict and its reason");
+            say!("{}{}{after}:{reason}.", verdict[..1].to_uppercase(), &verdict[1..]);
         }
     }
 }

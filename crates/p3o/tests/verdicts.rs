@@ -109,23 +109,17 @@ fn bounds_hold_for_any_distribution_and_at_all_times_at_once() {
                     let sample = Bounded::new(&costs[..*n], BOUND);
                     [sample.shows_below(truth), sample.shows_above(truth), sample.shows_below(LIMIT)]
                 };
-                let sizes: Vec<[bool; 3]> = SIZES.iter().map(at).collect();
                 let ever = looks.iter().map(at).fold([false; 3], |a, b| [a[0] | b[0], a[1] | b[1], a[2] | b[2]]);
-                (sizes, ever)
+                SIZES.iter().map(at).chain([ever]).collect::<Vec<[bool; 3]>>()
             });
-            let count = |pick: &dyn Fn(&(Vec<[bool; 3]>, [bool; 3])) -> bool| found.iter().filter(|x| pick(x)).count();
-            for side in 0..3 {
-                for (k, n) in SIZES.iter().enumerate() {
-                    let wrong = count(&|(sizes, _)| sizes[k][side]);
-                    assert!(20 * wrong as u64 <= TRIES, "{name}, {n} episodes, side {side}: {wrong} of {TRIES} wrong");
-                }
-                let wrong = count(&|(_, ever)| ever[side]);
-                assert!(20 * wrong as u64 <= TRIES, "{name}, all the time, side {side}: {wrong} of {TRIES} wrong");
+            let wrong = |k: usize, side: usize| found.iter().filter(|wrong| wrong[k][side]).count();
+            for (k, side) in (0..=SIZES.len()).flat_map(|k| [(k, 0), (k, 1), (k, 2)]) {
+                let (count, when) = (wrong(k, side), SIZES.get(k).map_or("ever".into(), usize::to_string));
+                assert!(20 * count as u64 <= TRIES, "{name}, {when}, side {side}: {count} of {TRIES} wrong");
             }
             if over == 1.0 {
-                let sizes = (0..SIZES.len()).map(|k| percent(count(&|(sizes, _)| sizes[k][0]), TRIES));
-                let ever = percent(count(&|(_, ever)| ever[0]), TRIES);
-                rows.push([vec![name.to_string()], sizes.collect(), vec![ever]].concat());
+                let shares = (0..=SIZES.len()).map(|k| percent(wrong(k, 0), TRIES));
+                rows.push(std::iter::once(name.to_string()).chain(shares).collect());
             }
         }
     }
@@ -249,7 +243,7 @@ fn risk(limit: f64) -> CostSpec {
 }
 
 fn refusal(found: Result<Evaluation, Error>) -> String {
-    one_line(found.err().expect("nothing can be said of it"))
+    one_line(found.expect_err("nothing can be said of it"))
 }
 
 #[test]
@@ -258,7 +252,7 @@ fn a_certificate_comes_from_the_first_of_the_same_episodes() {
         let judged = Judged::by_action(&[risk(limit)], sometimes);
         let found = judged.certify(5000).unwrap();
         assert_eq!((found.verdict, found.certify), (Some(expected), true), "{limit}: {:?}", found.costs);
-        assert!(found.episodes < 1000 && found.episodes % 32 == 0, "{}", found.episodes);
+        assert!(found.episodes < 1000 && found.episodes.is_multiple_of(32), "{}", found.episodes);
         let all = judged.evaluate(1000).unwrap();
         assert_eq!(all.all_episodes[..found.episodes], found.all_episodes);
         assert_eq!(judged.evaluate(7).unwrap().all_episodes, all.all_episodes[..7]);
