@@ -27,6 +27,14 @@ impl ActionSpace {
             ActionSpace::Discrete { .. } => 1,
         }
     }
+
+    /// Numbers by which a policy says how likely each action is: a mean for each number, a logit for each discrete action.
+    pub fn outputs(self) -> usize {
+        match self {
+            ActionSpace::Continuous { dim } => dim,
+            ActionSpace::Discrete { n } => n,
+        }
+    }
 }
 
 /// One cost signal of a world.

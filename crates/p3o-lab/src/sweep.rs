@@ -4,6 +4,7 @@
 //! A sweep can be killed at any moment and started again: finished runs are read, not repeated, and the others go on from
 //! their checkpoints.
 
+use p3o::memory::Estimate;
 use p3o::record::{Table, read_text};
 use p3o::run::{self, Summary, checkpoint_path, has_checkpoint, named_task, previous_checkpoint_path};
 use p3o::{Config, Error, Finish, Report, Run, RunFolder};
@@ -58,6 +59,18 @@ pub fn sweep(jobs: &[Job], workers: usize, stop: &AtomicBool, watch: &dyn Watch)
     });
     all.sort_by_key(|(i, _)| *i);
     all.into_iter().map(|(_, ended)| ended).collect()
+}
+
+/// What the heaviest of the jobs that are still to do take together, so many at a time.
+pub fn memory(jobs: &[Job], workers: usize) -> Result<Vec<Estimate>, Error> {
+    let mut all = Vec::new();
+    // A folder that cannot be read counts as one to fill: the sweep will say what is wrong.
+    for job in jobs.iter().filter(|job| !matches!(job.finished(), Ok(Some(_)))) {
+        all.push(Estimate::of(&job.config, named_task(&job.config)?().spec(), 1));
+    }
+    all.sort_by(|a, b| b.total().total_cmp(&a.total()));
+    all.truncate(workers);
+    Ok(all)
 }
 
 impl Job {

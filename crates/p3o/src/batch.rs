@@ -100,12 +100,18 @@ impl TrainingBatch {
     /// Takes in what the environments did under a policy.
     pub fn gather(&mut self, envs: &[EnvSteps], members: &Members, policy: &Policy) {
         let Members { agents, all, dim } = members;
-        let side_by_side = |to: &mut Vec<f32>, part: Part| {
+        // Room for a batch and no more: buffers that grow as they need would take up to twice as much.
+        let empty = |to: &mut Vec<f32>, part: Part| {
+            let whole: usize = envs.iter().map(|env| part(env).len()).sum();
             to.clear();
+            to.reserve_exact(whole / all * agents.len());
+        };
+        let side_by_side = |to: &mut Vec<f32>, part: Part| {
+            empty(to, part);
             pick(to, envs, part, *dim, *all, agents.clone());
         };
         let stack = |to: &mut Vec<f32>, part: Part, width: usize| {
-            to.clear();
+            empty(to, part);
             agents.clone().for_each(|agent| pick(to, envs, part, width, *all, agent..agent + 1));
         };
         side_by_side(&mut self.critic_rows, |e| &e.obs);
@@ -177,6 +183,7 @@ impl TrainingBatch {
     pub fn repeat_advantages(&mut self, agents: usize) {
         let steps = self.steps();
         for advantages in &mut self.advantages {
+            advantages.reserve_exact(steps * (agents - 1));
             (1..agents).for_each(|_| advantages.extend_from_within(..steps));
         }
     }

@@ -18,6 +18,7 @@ use crate::config::{Config, make_env};
 use crate::error::Error;
 use crate::folder::RunFolder;
 use crate::learner::Learner;
+use crate::memory;
 use crate::normalize::Normalizer;
 use crate::policy::Policy;
 use crate::record::{read_file, write_atomic};
@@ -199,6 +200,7 @@ impl Checkpoint {
         };
         let spec = self.spec(&config)?;
         config.check(&spec)?;
+        memory::check_all(&[memory::Estimate::of_agent(&config, &spec, 1)])?;
         let own = description(&config, &spec, &Signals::new(&config, &spec));
         let minds = compare(&self.about, &own).and_then(|()| minds(&config, &spec, &self.source()));
         let minds = minds.map_err(|reason| wrong(&self.path, reason))?;

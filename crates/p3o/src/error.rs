@@ -2,6 +2,7 @@
 
 use crate::algo::Algorithm;
 use crate::config::{Agents, Method, Needs};
+use crate::memory::{Item, bytes};
 use std::path::PathBuf;
 
 /// A setting that cannot be.
@@ -374,11 +375,35 @@ pub enum Error {
     /// A cost that could be anything.
     #[error("no bound of the cost {0} is known, so no number of episodes shows that its limit is kept")]
     NoBound(String),
+    /// More memory than there is.
+    #[error(
+        "{} about {} of memory, and {} are free: {} of it are {} ({})",
+        would_take(*runs),
+        bytes(*takes),
+        bytes(*free),
+        bytes(largest.bytes),
+        largest.name,
+        largest.settings
+    )]
+    Memory {
+        /// Runs at a time.
+        runs: usize,
+        /// Bytes that they would take.
+        takes: f64,
+        /// Bytes that can be had.
+        free: f64,
+        /// The largest part of the largest of them.
+        largest: Item,
+    },
 }
 
 /// What someone has written, with its line breaks and other control characters spelled out: it is to stand in one line.
 pub fn visible(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() }).collect()
+}
+
+fn would_take(runs: usize) -> String {
+    if runs == 1 { "this would take".into() } else { format!("{runs} runs at a time would take") }
 }
 
 /// "; did you mean `x`?" for the nearest of `names`, or nothing when none is near.

@@ -191,7 +191,7 @@ pub struct Standing {
 }
 
 /// Environments that play side by side; fixed, so that the episodes do not depend on the number of threads.
-const SIDE_BY_SIDE: usize = 32;
+pub const SIDE_BY_SIDE: usize = 32;
 
 /// Plays a fixed number of episodes. Each environment plays its share to the end, so that short episodes are not preferred.
 pub fn evaluate(agent: &Agent, make: &dyn Fn() -> Box<dyn Env>, settings: &Settings) -> Result<Evaluation, Error> {

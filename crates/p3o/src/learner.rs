@@ -7,6 +7,7 @@ use crate::algo::{Passes, mean_rows};
 use crate::config::Config;
 use crate::error::{ConfigError, Error};
 use crate::group::{Group, GroupReport, Round};
+use crate::memory;
 use crate::policy::Policy;
 use crate::reduce::{Part, reduce};
 use crate::rollout::{Collector, EnvSteps, Episode};
@@ -99,9 +100,11 @@ impl Learner {
     /// A fresh learner in the worlds that `make` makes.
     pub fn new(config: Config, make: &dyn Fn() -> Box<dyn Env>) -> Result<Self, Error> {
         // Before so many worlds are made: their number may make no sense.
-        config.check(make().spec())?;
-        let envs = config.rollout.envs;
-        Self::with_worlds(config, Box::new(VecEnv::new(make, envs)))
+        let spec = make().spec().clone();
+        config.check(&spec)?;
+        memory::check(&config, &spec)?;
+        let worlds = Box::new(VecEnv::new(make, config.rollout.envs));
+        Self::assemble(config, spec, worlds)
     }
 
     /// A fresh learner in some worlds, `rollout.envs` of them.
@@ -112,6 +115,11 @@ impl Learner {
             let (takes, given) = (format!("{}, the number of worlds", worlds.count()), config.rollout.envs.to_string());
             return Err(ConfigError::OutOfRange { key: "rollout.envs".into(), takes, given }.into());
         }
+        memory::check(&config, &spec)?;
+        Self::assemble(config, spec, worlds)
+    }
+
+    fn assemble(config: Config, spec: EnvSpec, worlds: Box<dyn VectorEnv>) -> Result<Self, Error> {
         let (steps, bootstrap) = (config.env_steps(), config.rollout.bootstrap);
         let collector = Collector::new(worlds, steps, config.run.seed, bootstrap)
             .map_err(|error| Error::World { update: 1, error })?;

@@ -19,6 +19,7 @@ pub mod evaluate;
 pub mod folder;
 mod group;
 pub mod learner;
+pub mod memory;
 pub mod normalize;
 pub mod policy;
 mod provenance;

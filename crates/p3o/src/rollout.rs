@@ -265,7 +265,10 @@ impl Workspace {
         }
         self.step.obs.copy_from_slice(obs);
         self.actions.resize(count * spec.action_width(), 0.0);
-        steps.iter_mut().for_each(EnvSteps::clear);
+        for steps in &mut *steps {
+            steps.clear();
+            steps.reserve(plan.steps, spec, actors, width);
+        }
         for t in 0..plan.steps {
             if width > 0 {
                 let rows = steps.iter_mut().zip(states.chunks_exact(width));
@@ -326,6 +329,18 @@ impl EnvSteps {
         self.open_ends.clear();
         self.episodes.clear();
         self.broken = None;
+    }
+
+    /// Makes room for a batch, so that no buffer grows beyond it.
+    fn reserve(&mut self, steps: usize, spec: &EnvSpec, actors: &[Actor], states: usize) {
+        let raw = if actors[0].normalizer.is_on() { spec.obs_dim } else { 0 };
+        let outputs = spec.agents * actors[0].policy.net.outputs();
+        let rows = [(&mut self.obs, spec.obs_dim), (&mut self.raw, raw), (&mut self.states, states)];
+        let acted = [(&mut self.outputs, outputs), (&mut self.actions, spec.action_width())];
+        let rows = rows.into_iter().chain(acted).chain([(&mut self.log_probs, spec.agents)]);
+        rows.for_each(|(buffer, width)| buffer.reserve_exact(steps * width));
+        self.given.iter_mut().for_each(|given| given.reserve_exact(steps));
+        self.cuts.reserve_exact(steps);
     }
 
     /// Draws every agent's action in environment `i`.

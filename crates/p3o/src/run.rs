@@ -80,17 +80,17 @@ impl Run {
     /// Makes the folder and everything in it. It must not hold anything yet.
     pub fn start(config: Config, make: &dyn Fn() -> Box<dyn Env>, folder: &Path) -> Result<Run, Error> {
         // Before the networks are built; once more when the folder is this process's own.
-        check_free(folder)?;
+        check_folder(folder)?;
         Run::start_learner(Learner::new(config, make)?, folder)
     }
 
     /// The same for a fresh learner.
     pub fn start_learner(learner: Learner, folder: &Path) -> Result<Run, Error> {
-        check_free(folder)?;
+        check_folder(folder)?;
         create_folder(&folder.join("checkpoints"))?;
         let lock = RunLock::acquire(folder)?;
         // Another process may have trained here since.
-        check_free(folder)?;
+        check_folder(folder)?;
         write_atomic(&config_path(folder), learner.config().to_toml().as_bytes())?;
         let csv = ProgressCsv::create(&progress_path(folder), &columns(&learner))?;
         let events = EventWriter::create(&folder.join("tensorboard"), None)?;
@@ -368,8 +368,8 @@ fn finish_change(folder: &Path, config: &Config) -> Result<(), Error> {
     Ok(())
 }
 
-/// That a folder is free for a new run.
-fn check_free(folder: &Path) -> Result<(), Error> {
+/// Whether a new run can have this folder.
+pub fn check_folder(folder: &Path) -> Result<(), Error> {
     if folder.is_file() || is_occupied(folder) {
         return Err(Error::Occupied { folder: folder.to_path_buf(), resumable: has_checkpoint(folder) });
     }

@@ -345,7 +345,7 @@ impl Config {
     }
 
     fn check_networks(&self, spec: &EnvSpec) -> Result<(), ConfigError> {
-        let parameters = self.net.parameters(spec.obs_dim);
+        let parameters = self.net.parameters(spec.obs_dim, spec.action.outputs());
         if parameters > LARGEST_NETWORK {
             return Err(ConfigError::TooLarge { parameters, most: LARGEST_NETWORK });
         }
@@ -408,12 +408,17 @@ impl Net {
         self.gru > 0
     }
 
-    /// Weights of a network with so many inputs, about.
-    fn parameters(&self, inputs: usize) -> f64 {
+    /// Parameters of a network with so many inputs and outputs; floating-point, because there may be any number of them.
+    pub fn parameters(&self, inputs: usize, outputs: usize) -> f64 {
         let widths: Vec<f64> = std::iter::once(&inputs).chain(&self.hidden).map(|&n| n as f64).collect();
-        let dense: f64 = widths.windows(2).map(|w| w[0] * w[1]).sum();
-        let (last, units) = (widths[widths.len() - 1], self.gru as f64);
-        dense + 3.0 * units * (last + units)
+        let dense: f64 = widths.windows(2).map(|w| (w[0] + 1.0) * w[1]).sum();
+        let (last, units, outputs) = (widths[widths.len() - 1], self.gru as f64, outputs as f64);
+        if !self.is_recurrent() {
+            return dense + (last + 1.0) * outputs;
+        }
+        let gates = 3.0 * units * (last + units + 2.0);
+        let norms = 2.0 * (widths.iter().sum::<f64>() + units);
+        dense + gates + norms + (units + 1.0) * outputs
     }
 }
 
