@@ -4,6 +4,7 @@ use crate::args::EvaluateArgs;
 use crate::screen::{Grid, Search, figure, say, thousands};
 use crate::{Failure, pool};
 use p3o::evaluate::{CostFigure, Evaluation, Settings, Spread, Verdict};
+use p3o::memory::check_agent;
 use p3o::run::named_task;
 use p3o::{Agent, Error};
 
@@ -16,6 +17,7 @@ pub fn evaluate(args: &EvaluateArgs) -> Result<(), Failure> {
         if (args.certify || args.require_safe) && agent.limits().iter().all(|limit| limit.is_infinite()) {
             return Err(Error::NoLimit.into());
         }
+        check_agent(&agent, settings.episodes)?;
         let make = named_task(agent.config())?;
         if !args.certify {
             return Ok(p3o::evaluate::evaluate(&agent, &*make, &settings)?);

@@ -12,6 +12,7 @@ use crate::{Failure, pool};
 use frame::{Shot, Stage};
 use p3o::Agent;
 use p3o::evaluate::Settings;
+use p3o::memory::check_agent;
 use p3o::record::write_atomic;
 use p3o::run::named_task;
 use reel::{Moment, Reel, film};
@@ -33,6 +34,7 @@ pub fn render(args: &RenderArgs) -> Result<(), Failure> {
     let settings = Settings { episodes: args.episodes as usize, seed: args.seed, deterministic: args.deterministic };
     let (stage, reels) = pool(None)?.install(|| -> Result<(Stage, Vec<Reel>), Failure> {
         let agent = Agent::load(&args.run)?;
+        check_agent(&agent, settings.episodes)?;
         let reels = film(&agent, &*named_task(agent.config())?, &settings)?;
         let title = agent.config().task.clone();
         if !has_picture(&reels) {

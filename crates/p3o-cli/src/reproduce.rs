@@ -4,10 +4,11 @@ use crate::args::ReproduceArgs;
 use crate::screen::{Bars, Grid, duration, say};
 use crate::train::shown;
 use crate::{Failure, stop_on_ctrl_c};
+use p3o::memory::check_all;
 use p3o_lab::reproduce::document::Block;
 use p3o_lab::reproduce::estimate::{Estimate, estimate};
 use p3o_lab::reproduce::{Experiment, Plan, Results, Scale, report};
-use p3o_lab::sweep::{Job, sweep};
+use p3o_lab::sweep::{Job, memory, sweep};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
@@ -23,6 +24,7 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
 /// Runs what is not finished yet.
 fn train(args: &ReproduceArgs, plan: &Plan) -> Result<(), Failure> {
     let workers = args.threads.map_or_else(rayon::current_num_threads, usize::from);
+    check_all(&memory(&plan.jobs, workers)?)?;
     let estimate = estimate(&plan.jobs, workers);
     announce(args, plan, &estimate, workers);
     let open: Vec<usize> = (0..plan.jobs.len()).filter(|&i| !estimate.is_over(i, &plan.jobs[i])).collect();
