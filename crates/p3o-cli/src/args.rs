@@ -76,6 +76,9 @@ pub struct TrainArgs {
     /// Threads to use; the results do not depend on it [default: all cores].
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
+    /// Show what would be trained, with its memory and its time; train nothing and write nothing.
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 /// Arguments of `compare`.
@@ -107,6 +110,9 @@ pub struct CompareArgs {
     /// Runs at a time; the results do not depend on it [default: all cores].
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
+    /// Show what would be trained, with its memory and its time; train nothing and write nothing.
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 /// Arguments of `plot`.

@@ -3,13 +3,14 @@
 use crate::args::CompareArgs;
 use crate::screen::{Bars, Grid, duration, figure, say, thousands};
 use crate::train::{parse_steps, shown};
-use crate::{Failure, plot, stop_on_ctrl_c};
+use crate::{Failure, dry_run, plot, stop_on_ctrl_c};
 use p3o::algo::Constraints;
+use p3o::memory::check_all;
 use p3o::record::{Summary as Sample, Table, write_atomic};
 use p3o::run::Summary;
 use p3o::{Algorithm, Config, ConfigError, Error, Method, Request, RunFolder};
 use p3o_lab::figure::{Row, curves};
-use p3o_lab::sweep::{Ended, Job, sweep};
+use p3o_lab::sweep::{Ended, Job, memory, sweep};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -22,6 +23,10 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     // Before any of them starts: none would be in the table.
     jobs.iter().try_for_each(Job::check_folder)?;
     let workers = args.threads.map_or_else(rayon::current_num_threads, usize::from);
+    if args.dry_run {
+        return dry_run::of_runs(&jobs, &methods, &folder, workers);
+    }
+    check_all(&memory(&jobs, workers)?)?;
     let stop = stop_on_ctrl_c("finishing these updates, then saving")?;
     let bars = Bars::new(&jobs);
     let ended = sweep(&jobs, workers, &stop, &bars);

@@ -2,7 +2,7 @@
 
 use crate::args::{AdoptArgs, ResumeArgs, TrainArgs};
 use crate::screen::{Grid, Progress, duration, figure, say, thousands};
-use crate::{Failure, pool, stop_on_ctrl_c};
+use crate::{Failure, dry_run, pool, stop_on_ctrl_c};
 use p3o::config::{Resolved, count};
 use p3o::error::visible;
 use p3o::record::{ProgressCsv, read_text_stream, write_atomic};
@@ -22,6 +22,9 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
     let folder = args.out.clone().unwrap_or_else(|| free_folder(&config));
     let threads = args.threads.map(usize::from);
     let about = differences(&config, &origins);
+    if args.dry_run {
+        return dry_run::of_run(&about, &config, &folder, threads);
+    }
     drive(threads, Some(about), move || {
         let make = named_task(&config)?;
         Run::start(config, &*make, &folder)

@@ -7,6 +7,7 @@ mod evaluate;
 mod full_disk;
 mod instructions;
 mod interruption;
+mod memory;
 mod plot;
 mod render;
 mod reproduce;

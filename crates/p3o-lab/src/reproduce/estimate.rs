@@ -21,6 +21,9 @@ pub struct Estimate {
     pub finished: usize,
 }
 
+/// The most steps on which a run's speed is measured, unless its environments make more at once.
+pub const LARGEST_PROBE: usize = 10_000;
+
 /// Runs that take equally long per step, as far as an estimate goes.
 type Sort = (String, Method);
 
@@ -88,20 +91,24 @@ fn probe_all(configs: &[(Sort, &Config)], workers: usize) -> Vec<(Sort, f64)> {
     speeds.into_inner().expect("nothing panics with it")
 }
 
-/// Seconds per step: the second of two updates on a tenth of the batch, whose passes are as many as the whole one's.
 fn probe(config: &Config) -> Result<f64, Error> {
-    one_thread()?.install(|| {
-        let mut config = config.clone();
-        let sequence = if config.net.is_recurrent() { config.net.bptt } else { 1 };
-        config.rollout.batch = (config.rollout.batch / 10).next_multiple_of(config.rollout.envs * sequence);
-        let batch = config.rollout.batch as f64;
-        let make = named_task(&config)?;
-        let mut learner = Learner::new(config, &*make)?;
-        learner.update()?;
-        let start = Instant::now();
-        learner.update()?;
-        Ok(start.elapsed().as_secs_f64() / batch)
-    })
+    one_thread()?.install(|| seconds_per_step(config))
+}
+
+/// Seconds per step on the current threads: the second of two updates on a tenth of the batch and at most [`LARGEST_PROBE`]
+/// steps, whose passes are as many as the whole one's.
+pub fn seconds_per_step(config: &Config) -> Result<f64, Error> {
+    let mut config = config.clone();
+    let sequence = if config.net.is_recurrent() { config.net.bptt } else { 1 };
+    let steps = (config.rollout.batch / 10).clamp(1, LARGEST_PROBE);
+    config.rollout.batch = steps.next_multiple_of(config.rollout.envs * sequence);
+    let batch = config.rollout.batch as f64;
+    let make = named_task(&config)?;
+    let mut learner = Learner::new(config, &*make)?;
+    learner.update()?;
+    let start = Instant::now();
+    learner.update()?;
+    Ok(start.elapsed().as_secs_f64() / batch)
 }
 
 /// When the last job ends if every worker takes the next one as soon as it is free.

@@ -1,0 +1,95 @@
+//! `--dry-run`: what a command would do, with its memory and its time, while nothing is trained for keeps and nothing is written.
+
+use crate::screen::{duration, say, thousands};
+use crate::train::shown;
+use crate::{Failure, pool};
+use p3o::memory::{Estimate, available, bytes, check_all};
+use p3o::run::{check_folder, named_task};
+use p3o::{Config, Method};
+use p3o_env::EnvSpec;
+use p3o_lab::reproduce::estimate::{estimate, seconds_per_step};
+use p3o_lab::sweep::{Job, memory};
+use std::path::Path;
+
+/// Of `p3o train`.
+pub fn of_run(about: &str, config: &Config, folder: &Path, threads: Option<usize>) -> Result<(), Failure> {
+    check_folder(folder)?;
+    pool(threads)?.install(|| {
+        let (spec, threads) = (named_task(config)?().spec().clone(), rayon::current_num_threads());
+        say!("{about}\n\nfolder      {}", shown(folder));
+        training(config);
+        limits(config);
+        networks(config, &spec);
+        let run = [Estimate::of(config, &spec, threads)];
+        takes(&run);
+        check_all(&run)?;
+        let seconds = seconds_per_step(config)? * (config.updates() * config.rollout.batch as u64) as f64;
+        let on = if threads == 1 { "one thread".to_string() } else { format!("{threads} threads") };
+        say!("time        about {} on {on}, measured on two small updates", duration(seconds.max(1.0)));
+        say!("\nNothing has been written.");
+        Ok(())
+    })
+}
+
+/// Of `p3o compare`.
+pub fn of_runs(jobs: &[Job], methods: &[Method], folder: &Path, workers: usize) -> Result<(), Failure> {
+    let names: Vec<String> = methods.iter().map(Method::to_string).collect();
+    let seeds = jobs.len() / methods.len();
+    say!("runs        {}: {} with seeds 0 to {}", jobs.len(), names.join(", "), seeds - 1);
+    say!("folder      {}", shown(folder));
+    let config = &jobs[0].config;
+    training(config);
+    limits(config);
+    let runs = memory(jobs, workers)?;
+    takes(&runs);
+    check_all(&runs)?;
+    let estimate = estimate(jobs, workers);
+    say!(
+        "time        about {} with {} at a time, measured on small updates and on runs that are there ({} finished)",
+        duration(estimate.seconds.max(1.0)),
+        if workers == 1 { "one run".to_string() } else { format!("{workers} runs") },
+        estimate.finished
+    );
+    say!("\nNothing has been written.");
+    Ok(())
+}
+
+fn training(config: &Config) {
+    let (updates, batch, envs) = (config.updates(), config.rollout.batch as u64, config.rollout.envs);
+    let [steps, updates, batch] = [updates * batch, updates, batch].map(|n| thousands(n as f64));
+    say!("training    {updates} updates of {batch} steps in {envs} environments: {steps} steps");
+}
+
+fn limits(config: &Config) {
+    let limits: Vec<String> = config.limits.iter().map(|(cost, limit)| format!("{cost} {limit}")).collect();
+    say!("limits      {}", if limits.is_empty() { "none".to_string() } else { limits.join(", ") });
+}
+
+/// The networks that are trained, with the numbers of their parameters.
+fn networks(config: &Config, spec: &EnvSpec) {
+    let groups = config.groups(spec).len();
+    let line = |inputs: usize, outputs: usize| {
+        let gru = config.net.is_recurrent().then(|| format!("gru{}", config.net.gru));
+        let widths = std::iter::once(inputs).chain(config.net.hidden.iter().copied()).map(|n| n.to_string());
+        let widths: Vec<String> = widths.chain(gru).chain([outputs.to_string()]).collect();
+        format!("{}, {} parameters", widths.join("-"), thousands(config.net.parameters(inputs, outputs)))
+    };
+    let each = if groups > 1 { format!(" for each of {groups} agents") } else { String::new() };
+    say!("networks    actor{each}: {}", line(spec.obs_dim / spec.agents, spec.action.outputs()));
+    let signals: Vec<&str> = std::iter::once("reward").chain(config.limits.keys().map(String::as_str)).collect();
+    let (signals, shape) = (signals.join(", "), line(spec.obs_dim / groups, 1));
+    say!("            a critic of each of {signals}{each}: {shape}");
+}
+
+/// Memory by item against what is free.
+fn takes(runs: &[Estimate]) {
+    let total: f64 = runs.iter().map(Estimate::total).sum();
+    let free = available().map_or(String::new(), |free| format!(" of {} that are free", bytes(free)));
+    let at_a_time = if runs.len() > 1 { format!(", {} runs at a time", runs.len()) } else { String::new() };
+    say!("memory      about {}{free}{at_a_time}", bytes(total));
+    let Some(run) = runs.first() else { return };
+    for (i, item) in run.items.iter().enumerate() {
+        let sum: f64 = runs.iter().map(|run| run.items[i].bytes).sum();
+        say!("            {:<16}{:>8}", item.name, bytes(sum));
+    }
+}
