@@ -316,10 +316,6 @@ def spread_state(rng):
     return positions, rng.uniform(-2, 2, (3, 2)), rng.uniform(-1, 1, (3, 2))
 
 
-def joint(choices):
-    return sum(int(choice) * 5**i for i, choice in enumerate(choices))
-
-
 def mpe2_cases(states, rng):
     """MPE2 is what was split off from this part of PettingZoo; both move in the same order."""
     # gymnasium comes first: its plugins import pettingzoo.
@@ -338,7 +334,7 @@ def mpe2_cases(states, rng):
         obs = env.step(dict(zip(env.agents, choices)))[0]
         options = {"semantics": 1, "cover": 1}
         state = dict(positions=positions, velocities=velocities, landmarks=landmarks)
-        case = Case("SimpleSpread, MPE2", request("SimpleSpread", joint(choices), options, **state))
+        case = Case("SimpleSpread, MPE2", request("SimpleSpread", choices, options, **state))
         expect_particles(case, world)
         case.expect("observation (f32)", STEP + ("obs",), np.concatenate(list(obs.values())), SINGLE)
         case.expect("cover reward", STEP + ("derived", "reward"), scenario.global_reward(world), 1e-14)
@@ -371,7 +367,7 @@ def openai_cases(states, rng, folder):
             world.agents.append(agent)
         world.step()
         state = dict(positions=positions, velocities=velocities, landmarks=landmarks)
-        case = Case("SimpleSpread, OpenAI", request("SimpleSpread", joint(choices), **state))
+        case = Case("SimpleSpread, OpenAI", request("SimpleSpread", choices, **state))
         expect_particles(case, world)
         yield case
 

@@ -165,7 +165,7 @@ fn rollouts(seconds: f64) -> f64 {
     let config = config(&[]);
     let mut rng = ChaCha8Rng::seed_from_u64(0);
     let spec = PointGoal::default().spec().clone();
-    let policy = Policy::new(&config.net, spec.obs_dim, spec.action, &mut rng);
+    let policy = Policy::new(&config.net, spec.obs_dim, &spec.action, &mut rng);
     let normalizer = Normalizer::new(spec.obs_dim, config.rollout.normalize_obs);
     let actors = [Actor { policy: &policy, normalizer: &normalizer, agents: 0..1 }];
     let (envs, batch) = (config.rollout.envs, config.rollout.batch);

@@ -68,7 +68,7 @@ fn answer(line: &str) -> Result<Answer, String> {
     if let Some(state) = request.state {
         world.set_state(state).map_err(|e| e.to_string())?;
     }
-    let actions = request.actions.iter().enumerate().map(|(i, action)| checked(i, action, world.spec().action));
+    let actions = request.actions.iter().enumerate().map(|(i, action)| checked(i, action, &world.spec().action));
     let actions: Vec<Vec<f32>> = actions.collect::<Result<_, _>>()?;
     let first = actions.first().ok_or("there are no actions; give at least one")?;
     let start = moment(&*world, first);
@@ -83,7 +83,7 @@ fn answer(line: &str) -> Result<Answer, String> {
 }
 
 /// The action as the world takes it.
-fn checked(i: usize, action: &[f64], space: ActionSpace) -> Result<Vec<f32>, String> {
+fn checked(i: usize, action: &[f64], space: &ActionSpace) -> Result<Vec<f32>, String> {
     let (i, found, expected) = (i + 1, action.len(), space.width());
     if found != expected {
         return Err(format!("action {i} has {found} numbers instead of {expected}"));
@@ -92,11 +92,10 @@ fn checked(i: usize, action: &[f64], space: ActionSpace) -> Result<Vec<f32>, Str
     if narrow.iter().any(|a| !a.is_finite()) {
         return Err(format!("action {i} holds a number that is not finite as f32"));
     }
-    match space {
-        ActionSpace::Discrete { n } if action[0].fract() != 0.0 || !(0.0..n as f64).contains(&action[0]) => {
-            Err(format!("action {i} is {} and not a whole number from 0 to {}", action[0], n - 1))
-        }
-        _ => Ok(narrow),
+    let wrong = |(a, n): &(&f64, usize)| a.fract() != 0.0 || !(0.0..*n as f64).contains(*a);
+    match action.iter().zip(space.heads()).find(wrong) {
+        Some((a, n)) => Err(format!("action {i} is {a} and not a whole number from 0 to {}", n - 1)),
+        None => Ok(narrow),
     }
 }
 

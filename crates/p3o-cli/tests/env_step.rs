@@ -69,7 +69,7 @@ fn what_one_step_gives_is_a_state_for_the_next() {
         ("Navigation", vec![0.5, 1.0]),
         ("AntCircle", vec![0.3; 8]),
         ("PointGather", vec![0.5, 0.5]),
-        ("SimpleSpread", vec![7.0]),
+        ("SimpleSpread", vec![2.0, 1.0, 0.0]),
     ];
     for (task, action) in actions {
         let both = good(&object!({"task": task, "actions": [action, action]}));
@@ -117,7 +117,7 @@ fn states_that_do_not_fit_are_refused() {
         )
     };
     bad(&gather("[1, 2, 3]"), &["\"apples\" has 3 numbers", "even number from 0 to 16"]);
-    let spread = r#"{"task": "SimpleSpread", "state": {"positions": [0, 0], "velocities": [], "landmarks": []}, "actions": [[0]]}"#;
+    let spread = r#"{"task": "SimpleSpread", "state": {"positions": [0, 0], "velocities": [], "landmarks": []}, "actions": [[0, 0, 0]]}"#;
     bad(spread, &["\"positions\" has 2 numbers instead of 6"]);
 }
 
@@ -127,7 +127,10 @@ fn actions_that_do_not_fit_are_refused() {
     bad(r#"{"task": "PointCircle", "actions": [[0, 0], [0]]}"#, &["action 2 has 1 numbers instead of 2"]);
     bad(r#"{"task": "PointCircle", "actions": [[1e300, 0]]}"#, &["action 1", "not finite"]);
     for index in ["-1", "125", "1.5"] {
-        let line = format!(r#"{{"task": "SimpleSpread", "actions": [[{index}]]}}"#);
+        let product = r#""options": {"joint": 1}"#;
+        let line = format!(r#"{{"task": "SimpleSpread", {product}, "actions": [[{index}]]}}"#);
         bad(&line, &["action 1 is", index, "from 0 to 124"]);
+        let line = format!(r#"{{"task": "SimpleSpread", "actions": [[4, 0, {index}]]}}"#);
+        bad(&line, &["action 1 is", index, "from 0 to 4"]);
     }
 }

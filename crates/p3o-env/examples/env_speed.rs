@@ -16,15 +16,15 @@ fn main() -> Result<(), WorldError> {
         let steps = if task.name == "AntCircle" && only.is_none() { given.div_ceil(20) } else { given };
         let make = || tasks::make(task.name, &Default::default()).expect("a listed task exists");
         let mut world = VecEnv::new(&make, 1);
-        let space = world.spec().action;
+        let space = world.spec().action.clone();
         let width = space.width();
         // Actions are drawn beforehand, so that only the world is timed.
         let mut rng = ChaCha8Rng::seed_from_u64(2);
-        let mut draw = || match space {
+        let mut draw = |i: usize| match &space {
             ActionSpace::Continuous { .. } => rng.random_range(-1.0..1.0),
-            ActionSpace::Discrete { n } => rng.random_range(0..n) as f32,
+            discrete => rng.random_range(0..discrete.heads()[i % width]) as f32,
         };
-        let actions: Vec<f32> = (0..width * 65_536).map(|_| draw()).collect();
+        let actions: Vec<f32> = (0..width * 65_536).map(&mut draw).collect();
         let mut seeds = ChaCha8Rng::seed_from_u64(1);
         let mut step = VectorStep::new(world.spec(), 1);
         world.reset(&[seeds.next_u64()], &mut step.obs)?;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::Scene;
 
 /// What an action is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ActionSpace {
     /// `dim` real numbers; the world itself clips each to [-1, 1].
     Continuous {
@@ -17,22 +17,38 @@ pub enum ActionSpace {
         /// How many actions there are.
         n: usize,
     },
+    /// Several discrete actions at once; the action slice holds the index of each.
+    MultiDiscrete {
+        /// How many actions there are of each kind.
+        sizes: Vec<usize>,
+    },
 }
 
 impl ActionSpace {
     /// Length of the slice that carries one action.
-    pub fn width(self) -> usize {
+    pub fn width(&self) -> usize {
         match self {
-            ActionSpace::Continuous { dim } => dim,
+            ActionSpace::Continuous { dim } => *dim,
             ActionSpace::Discrete { .. } => 1,
+            ActionSpace::MultiDiscrete { sizes } => sizes.len(),
         }
     }
 
     /// Numbers by which a policy says how likely each action is: a mean for each number, a logit for each discrete action.
-    pub fn outputs(self) -> usize {
+    pub fn outputs(&self) -> usize {
         match self {
-            ActionSpace::Continuous { dim } => dim,
-            ActionSpace::Discrete { n } => n,
+            ActionSpace::Continuous { dim } => *dim,
+            ActionSpace::Discrete { n } => *n,
+            ActionSpace::MultiDiscrete { sizes } => sizes.iter().fold(0, |sum, n| sum.saturating_add(*n)),
+        }
+    }
+
+    /// How many discrete actions there are of each kind; none where actions are continuous.
+    pub fn heads(&self) -> Vec<usize> {
+        match self {
+            ActionSpace::Continuous { .. } => Vec::new(),
+            ActionSpace::Discrete { n } => vec![*n],
+            ActionSpace::MultiDiscrete { sizes } => sizes.clone(),
         }
     }
 }

@@ -41,11 +41,10 @@ pub trait MultiAgentEnv: Send {
     }
 }
 
-/// All agents as a single one: its observation is all of theirs one after another, its action decides for all.
+/// All agents as a single one: its observation is all of theirs one after another, its action one of each.
 ///
-/// If each of `m` agents has `n` discrete actions, there are `n^m` joint actions. Agent i takes digit i of the joint index
-/// in base `n`, the lowest digit first. An index that is too large is clipped; one that is not a number shows up as NaN
-/// in the reward and the observation of that step and terminates the episode.
+/// An action that is not a number shows up as NaN in the reward and the observation of that step and terminates the
+/// episode.
 #[derive(Clone, Debug)]
 pub struct Joint<E> {
     world: E,
@@ -55,14 +54,30 @@ pub struct Joint<E> {
 }
 
 impl<E: MultiAgentEnv> Joint<E> {
-    /// The joint view of this world.
+    /// The joint view of this world. Where agents have discrete actions, the joint one has all of them side by side.
     pub fn new(world: E) -> Joint<E> {
-        let agents = world.agents();
-        let single = world.spec();
-        let action = match single.action {
+        let (agents, single) = (world.agents(), world.spec());
+        let action = match &single.action {
             ActionSpace::Continuous { dim } => ActionSpace::Continuous { dim: dim * agents },
-            ActionSpace::Discrete { n } => ActionSpace::Discrete { n: n.pow(agents as u32) },
+            discrete => ActionSpace::MultiDiscrete { sizes: discrete.heads().repeat(agents) },
         };
+        Joint::with_action(world, action)
+    }
+
+    /// The same with a single discrete action in place of several: if each of `m` agents has `n`, there are `n^m`. Agent i
+    /// takes digit i of its index in base `n`, the lowest digit first; an index that is too large is clipped.
+    pub fn product(world: E) -> Joint<E> {
+        match world.spec().action {
+            ActionSpace::Discrete { n } => {
+                let all = n.saturating_pow(world.agents() as u32);
+                Joint::with_action(world, ActionSpace::Discrete { n: all })
+            }
+            _ => Joint::new(world),
+        }
+    }
+
+    fn with_action(world: E, action: ActionSpace) -> Joint<E> {
+        let (agents, single) = (world.agents(), world.spec());
         let spec = EnvSpec { obs_dim: single.obs_dim * agents, action, agents: 1, ..single.clone() };
         let actions = vec![0.0; single.action.width() * agents];
         Joint { world, spec, actions }
@@ -80,7 +95,7 @@ impl<E: MultiAgentEnv> Joint<E> {
 
     /// Writes each agent's part of a joint action.
     fn split(&mut self, action: &[f32]) {
-        match (self.world.spec().action, self.spec.action) {
+        match (&self.world.spec().action, &self.spec.action) {
             (ActionSpace::Discrete { n }, ActionSpace::Discrete { n: all }) => {
                 // The cast of a negative number is zero.
                 let mut rest = (action[0] as usize).min(all - 1);

@@ -138,6 +138,9 @@ pub enum TaskError {
     },
 }
 
+/// The option by which a task of several agents says what a joint action is.
+pub const JOINT: &str = "joint";
+
 const GOAL_BONUS: OptionInfo = OptionInfo {
     name: "goal_bonus",
     default: 1.0,
@@ -260,7 +263,7 @@ pub static TASKS: &[TaskInfo] = &[
                 name: "agents",
                 default: 3.0,
                 allowed: Allowed::OneOf(&[2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]),
-                summary: "number of agents n, each with a landmark; there are 5^n joint actions",
+                summary: "number of agents n, each with a landmark and five actions",
             },
             OptionInfo {
                 name: "semantics",
@@ -274,8 +277,17 @@ pub static TASKS: &[TaskInfo] = &[
                 allowed: Allowed::OneOf(&[0.0, 1.0]),
                 summary: "0: each agent is paired with a landmark; 1: each landmark counts its nearest agent",
             },
+            OptionInfo {
+                name: JOINT,
+                default: 0.0,
+                allowed: Allowed::Words(&["heads", "product"]),
+                summary: "one policy for all agents chooses an action of each (heads) or one of the 5^n combinations (product)",
+            },
         ],
-        build: |values| Box::new(Joint::new(spread(values))),
+        build: |values| match values.get(JOINT) {
+            0.0 => Box::new(Joint::new(spread(values))),
+            _ => Box::new(Joint::product(spread(values))),
+        },
         team: Some(|values| Box::new(Team::new(spread(values).with_own_first()))),
     },
 ];

@@ -41,7 +41,7 @@ fn sealed(ant: AntState) -> Vec<u8> {
 fn sizes_and_costs_are_the_papers() {
     let world = AntCircle::default();
     let spec = world.spec();
-    assert_eq!((spec.obs_dim, spec.action, spec.horizon), (113, ActionSpace::Continuous { dim: 8 }, 1000));
+    assert_eq!((spec.obs_dim, spec.action.clone(), spec.horizon), (113, ActionSpace::Continuous { dim: 8 }, 1000));
     assert_eq!(spec.costs.len(), 1);
     assert_eq!((&spec.costs[0].name[..], spec.costs[0].limit), ("boundary", 50.0));
 }

@@ -37,12 +37,12 @@ fn variants() -> Vec<(String, Box<dyn Env>)> {
 /// Mostly ordinary actions, and some no policy should ever give.
 fn wild_action(spec: &EnvSpec, rng: &mut ChaCha8Rng) -> Vec<f32> {
     const WILD: [f32; 8] = [f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN, 1e9, -1e9, 1e-40, -0.0];
-    let ordinary = |rng: &mut ChaCha8Rng| match spec.action {
+    let ordinary = |i: usize, rng: &mut ChaCha8Rng| match &spec.action {
         ActionSpace::Continuous { .. } => rng.random_range(-2.0..2.0),
-        ActionSpace::Discrete { n } => rng.random_range(0..n) as f32,
+        discrete => rng.random_range(0..discrete.heads()[i]) as f32,
     };
     (0..spec.action_width())
-        .map(|_| if rng.random_range(0..4) == 0 { WILD[rng.random_range(0..8)] } else { ordinary(rng) })
+        .map(|i| if rng.random_range(0..4) == 0 { WILD[rng.random_range(0..8)] } else { ordinary(i, rng) })
         .collect()
 }
 

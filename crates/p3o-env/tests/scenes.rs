@@ -201,7 +201,7 @@ fn colliding_agents_raise_an_alarm_also_as_one() {
         reset(&mut world, seed);
         assert_eq!(alarms(&seen(&world), Role::Agent), 0);
         for _ in 0..25 {
-            let cost = step_by(&mut world, &[rng.random_range(0..125) as f32]).costs[0];
+            let cost = step_by(&mut world, &[(); 3].map(|()| rng.random_range(0..5) as f32)).costs[0];
             let (scene, inside) = (seen(&world), world.world());
             let places = &inside.particles().positions;
             assert_eq!(&scene.agents, places);
@@ -225,9 +225,9 @@ fn every_task_has_a_picture_that_its_snapshot_keeps() {
         reset(&mut *world, 5);
         let start = seen(&*world);
         for _ in 0..10 {
-            let action = match world.spec().action {
-                ActionSpace::Continuous { dim } => vec![0.4; dim],
-                ActionSpace::Discrete { .. } => vec![31.0],
+            let action = match &world.spec().action {
+                ActionSpace::Continuous { dim } => vec![0.4; *dim],
+                discrete => vec![1.0; discrete.width()],
             };
             step_by(&mut *world, &action);
         }

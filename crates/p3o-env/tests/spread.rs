@@ -65,32 +65,40 @@ fn sizes_grow_with_the_agents() {
     for agents in 2..=8 {
         let world = SimpleSpread::new(agents, SpreadSemantics::OpenAi);
         let spec = world.spec();
-        assert_eq!((spec.obs_dim, spec.action, spec.horizon), (6 * agents, ActionSpace::Discrete { n: 5 }, 25));
+        assert_eq!((spec.obs_dim, &spec.action, spec.horizon), (6 * agents, &ActionSpace::Discrete { n: 5 }, 25));
         assert_eq!((spec.costs[0].name.as_str(), spec.costs[0].limit), ("collisions", 0.5));
-        let joint = Joint::new(world);
-        let actions = 5usize.pow(agents as u32);
-        assert_eq!(joint.spec().obs_dim, 6 * agents * agents);
-        assert_eq!(joint.spec().action, ActionSpace::Discrete { n: actions });
+        let (joint, product) = (Joint::new(world.clone()), Joint::product(world));
+        assert_eq!((joint.spec().obs_dim, product.spec().obs_dim), (6 * agents * agents, 6 * agents * agents));
+        assert_eq!(joint.spec().action, ActionSpace::MultiDiscrete { sizes: vec![5; agents] });
+        assert_eq!((joint.spec().action_width(), joint.spec().action.outputs()), (agents, 5 * agents));
+        assert_eq!(product.spec().action, ActionSpace::Discrete { n: 5usize.pow(agents as u32) });
     }
-    let three = Joint::new(SimpleSpread::default());
-    assert_eq!((three.spec().obs_dim, three.spec().action), (54, ActionSpace::Discrete { n: 125 }));
+    let named = |joint: f64| {
+        let options = [("joint".to_string(), joint)].into();
+        tasks::make("SimpleSpread", &options).expect("it has this option").spec().action.clone()
+    };
+    assert_eq!(named(0.0), ActionSpace::MultiDiscrete { sizes: vec![5; 3] });
+    assert_eq!(named(1.0), ActionSpace::Discrete { n: 125 });
 }
 
 #[test]
 fn the_joint_action_decides_for_every_agent() {
     for (semantics, _) in BOTH {
         let mut joint = Joint::new(SimpleSpread::new(3, semantics));
+        let mut product = Joint::product(SimpleSpread::new(3, semantics));
         let mut world = SimpleSpread::new(3, semantics);
         for index in 0..125usize {
             let mut obs = vec![0.0; 54];
             let mut cost = [0.0];
             world.reset(index as u64, &mut obs);
             assert_eq!(bits(&reset(&mut joint, index as u64)), bits(&obs));
+            assert_eq!(bits(&reset(&mut product, index as u64)), bits(&obs));
             let actions = [index % 5, index / 5 % 5, index / 25].map(|a| a as f32);
             let outcome = world.step(&actions, &mut obs, &mut cost);
-            let result = step_by(&mut joint, &[index as f32]);
-            assert_eq!((bits(&result.obs), result.outcome), (bits(&obs), outcome));
-            assert_eq!(result.costs, cost);
+            for result in [step_by(&mut joint, &actions), step_by(&mut product, &[index as f32])] {
+                assert_eq!((bits(&result.obs), result.outcome), (bits(&obs), outcome));
+                assert_eq!(result.costs, cost);
+            }
         }
     }
 }

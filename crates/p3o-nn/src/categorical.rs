@@ -108,6 +108,16 @@ impl<'a, E: Real> Row<'a, E> {
         Row { logits, top, log_sum: sum.ln() }
     }
 
+    /// The same row from what [`Row::scale`] gave for its logits.
+    pub(crate) fn scaled(logits: &'a [E], [top, log_sum]: [E; 2]) -> Self {
+        Row { logits, top, log_sum }
+    }
+
+    /// What turns a logit into a log-probability.
+    pub(crate) fn scale(&self) -> [E; 2] {
+        [self.top, self.log_sum]
+    }
+
     /// log pi(action)
     pub fn log_prob(&self, action: usize) -> E {
         (self.logits[action] - self.top) - self.log_sum

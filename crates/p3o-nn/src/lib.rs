@@ -26,6 +26,7 @@ mod workspace;
 pub mod adam;
 pub mod categorical;
 pub mod gaussian;
+pub mod multi_categorical;
 
 pub use activation::Activation;
 pub use adam::Adam;

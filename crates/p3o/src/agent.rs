@@ -114,7 +114,7 @@ impl Agent {
     pub fn action_bounds(&self) -> Option<(f32, f32)> {
         match self.spec.action {
             ActionSpace::Continuous { .. } => Some((-1.0, 1.0)),
-            ActionSpace::Discrete { .. } => None,
+            ActionSpace::Discrete { .. } | ActionSpace::MultiDiscrete { .. } => None,
         }
     }
 

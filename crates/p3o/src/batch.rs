@@ -216,7 +216,7 @@ mod tests {
     fn batch(agents: Range<usize>) -> (TrainingBatch, Members, Policy) {
         let members = Members { agents, all: 3, dim: 1 };
         let mut rng = ChaCha8Rng::seed_from_u64(0);
-        let policy = Policy::new(&Net::default(), 1, ActionSpace::Continuous { dim: 2 }, &mut rng);
+        let policy = Policy::new(&Net::default(), 1, &ActionSpace::Continuous { dim: 2 }, &mut rng);
         (TrainingBatch::new(2, 1, &members), members, policy)
     }
 

@@ -219,7 +219,7 @@ fn minds(config: &Config, spec: &EnvSpec, source: &Source) -> Result<Vec<Mind>, 
     for (prefix, agents) in prefixes(groups.len()).iter().zip(groups) {
         let dim = spec.obs_dim / spec.agents;
         // The stream decides nothing: all it draws is replaced.
-        let mut policy = Policy::new(&config.net, dim, spec.action, &mut ChaCha8Rng::seed_from_u64(0));
+        let mut policy = Policy::new(&config.net, dim, &spec.action, &mut ChaCha8Rng::seed_from_u64(0));
         source.policy(&format!("{prefix}actor"), &mut policy)?;
         let normalizer: Normalizer = source.value(&format!("{prefix}normalizer"))?;
         let fresh = Normalizer::new(dim, config.rollout.normalize_obs);
@@ -275,13 +275,12 @@ fn describe(learner: &Learner) -> About {
 
 /// What follows from the settings and the world alone.
 fn description(config: &Config, spec: &EnvSpec, signals: &Signals) -> About {
-    let outputs = match spec.action {
-        p3o_env::ActionSpace::Continuous { dim } => dim,
-        p3o_env::ActionSpace::Discrete { n } => n,
-    };
+    // Several discrete actions stand side by side: 5+5+5.
+    let heads = spec.action.heads().iter().map(usize::to_string).collect::<Vec<_>>().join("+");
+    let outputs = if heads.is_empty() { spec.action.outputs().to_string() } else { heads };
     let unit = config.net.is_recurrent().then(|| format!("gru{}", config.net.gru));
     let widths = std::iter::once(spec.obs_dim / spec.agents).chain(config.net.hidden.iter().copied());
-    let widths = widths.map(|w| w.to_string()).chain(unit).chain([outputs.to_string()]);
+    let widths = widths.map(|w| w.to_string()).chain(unit).chain([outputs]);
     About {
         format: FORMAT,
         task: spec.name.clone(),

@@ -70,7 +70,7 @@ impl Group {
     ) -> Self {
         let dim = spec.obs_dim / spec.agents;
         let members = Members { agents, all: spec.agents, dim };
-        let policy = Policy::new(&config.net, dim, spec.action, rng);
+        let policy = Policy::new(&config.net, dim, &spec.action, rng);
         let seen = dim * members.agents.len();
         let critics = signals.all().iter().map(|_| Critic::new(&config.net, seen, rng)).collect();
         let bptt = if config.net.is_recurrent() { config.net.bptt } else { 1 };

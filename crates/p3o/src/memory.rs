@@ -423,7 +423,7 @@ mod tests {
         // batch has half of that, and 64 numbers packed, which makes it 1054 bytes.
         let line = "this would take about 105 GB of memory, and 22 GB are free: 51 GB of it are step buffers \
                     (rollout.batch=100000000, for 60 numbers of observations in every step)";
-        assert_eq!(refused(&[run.clone()], 22e9), line);
+        assert_eq!(refused(std::slice::from_ref(&run), 22e9), line);
         let two = refused(&[estimate("p3o", "PointGoal", &[]), run], 22e9);
         assert!(
             two.starts_with("2 runs at a time would take about 106 GB of memory, and 22 GB are free: 51 GB"),
@@ -438,8 +438,8 @@ mod tests {
     #[test]
     fn a_run_that_fits_is_not_refused() {
         let run = estimate("p3o", "PointGoal", &[]);
-        assert!(fits(&[run.clone()], run.total()).is_ok());
-        assert!(fits(&[run.clone()], run.total() - 1.0).is_err());
+        assert!(fits(std::slice::from_ref(&run), run.total()).is_ok());
+        assert!(fits(std::slice::from_ref(&run), run.total() - 1.0).is_err());
         assert!(fits(&[run.clone(), run.clone()], run.total()).is_err());
         assert!(fits(&[], 0.0).is_ok());
     }

@@ -2,7 +2,7 @@
 
 use crate::config::{self, Net};
 use p3o_env::ActionSpace;
-use p3o_nn::{Activation, Adam, Gru, Init, Mlp, Network, categorical, gaussian};
+use p3o_nn::{Activation, Adam, Gru, Init, Mlp, Network, gaussian, multi_categorical};
 use rand_chacha::ChaCha8Rng;
 
 /// A network of the configured shape from `inputs` to `outputs`.
@@ -34,6 +34,8 @@ pub struct Policy {
     pub net: Network<f32>,
     /// Logarithm of the standard deviation of each action; empty for discrete actions.
     pub log_std: Vec<f32>,
+    /// How many logits each discrete action has; empty for continuous ones.
+    pub heads: Vec<usize>,
     /// Optimiser of the network.
     pub adam: Adam<f32>,
     /// Optimiser of `log_std`.
@@ -54,29 +56,28 @@ pub struct Behaviour<'a> {
 
 impl Policy {
     /// A fresh policy.
-    pub fn new(net: &Net, obs_dim: usize, action: ActionSpace, rng: &mut ChaCha8Rng) -> Self {
-        let (outputs, log_std) = match action {
-            ActionSpace::Continuous { dim } => (dim, vec![net.log_std as f32; dim]),
-            ActionSpace::Discrete { n } => (n, Vec::new()),
-        };
-        let net = network(net, obs_dim, outputs, 0.01, rng);
-        Policy { adam: Adam::new(net.params().len(), 0.0), adam_log_std: Adam::new(log_std.len(), 0.0), net, log_std }
+    pub fn new(net: &Net, obs_dim: usize, action: &ActionSpace, rng: &mut ChaCha8Rng) -> Self {
+        let heads = action.heads();
+        let log_std = if heads.is_empty() { vec![net.log_std as f32; action.width()] } else { Vec::new() };
+        let net = network(net, obs_dim, action.outputs(), 0.01, rng);
+        let (adam, adam_log_std) = (Adam::new(net.params().len(), 0.0), Adam::new(log_std.len(), 0.0));
+        Policy { net, log_std, heads, adam, adam_log_std }
     }
 
     /// Whether actions are discrete.
     pub fn is_discrete(&self) -> bool {
-        self.log_std.is_empty()
+        !self.heads.is_empty()
     }
 
     /// Numbers in an action.
     pub fn action_width(&self) -> usize {
-        if self.is_discrete() { 1 } else { self.log_std.len() }
+        if self.is_discrete() { self.heads.len() } else { self.log_std.len() }
     }
 
     /// Draws an action for one row of outputs and returns its log-probability.
     pub fn act(&self, outputs: &[f32], action: &mut [f32], rng: &mut ChaCha8Rng) -> f32 {
         if self.is_discrete() {
-            action[0] = categorical::sample(outputs, rng) as f32;
+            multi_categorical::sample(&self.heads, outputs, action, rng);
         } else {
             gaussian::sample(outputs, &self.log_std, action, rng);
         }
@@ -86,7 +87,7 @@ impl Policy {
     /// The likeliest action for one row of outputs.
     pub fn act_greedily(&self, outputs: &[f32], action: &mut [f32]) {
         if self.is_discrete() {
-            action[0] = categorical::mode(outputs) as f32;
+            multi_categorical::mode(&self.heads, outputs, action);
         } else {
             action.copy_from_slice(outputs);
         }
@@ -94,7 +95,7 @@ impl Policy {
 
     fn log_prob(&self, outputs: &[f32], action: &[f32]) -> f32 {
         if self.is_discrete() {
-            categorical::log_prob(outputs, action[0] as usize)
+            multi_categorical::log_prob(&self.heads, outputs, action)
         } else {
             gaussian::log_prob(outputs, &self.log_std, action)
         }
@@ -106,14 +107,16 @@ impl Policy {
             return f64::from(gaussian::entropy(&self.log_std));
         }
         let n = self.net.outputs();
-        let sum: f64 = outputs.chunks_exact(n).map(|row| f64::from(categorical::entropy(row))).sum();
+        let of_row = |row: &[f32]| f64::from(multi_categorical::entropy(&self.heads, row));
+        let sum: f64 = outputs.chunks_exact(n).map(of_row).sum();
         sum / (outputs.len() / n) as f64
     }
 
     /// Turns rows of logits into log-probabilities, as [`Behaviour`] holds them.
     pub fn normalize_outputs(&self, outputs: &mut [f32]) {
         if self.is_discrete() {
-            outputs.chunks_exact_mut(self.net.outputs()).for_each(categorical::normalize);
+            let rows = outputs.chunks_exact_mut(self.net.outputs());
+            rows.for_each(|row| multi_categorical::normalize(&self.heads, row));
         }
     }
 

@@ -568,18 +568,18 @@ fn a_file_carries_the_version_of_its_format() {
         let text = small_task(&method.to_string(), task_of(method), &[]).to_toml();
         assert!(text.starts_with(&format!("version = {VERSION}\n")), "{text}");
         for (version, reason) in [
-            ("3", "these settings have version 3, and this program reads versions up to 2: it takes a newer p3o"),
-            ("0", "unknown version `0` (there is: 2)"),
+            ("4", "these settings have version 4, and this program reads versions up to 3: it takes a newer p3o"),
+            ("0", "unknown version `0` (there is: 2, 3)"),
             ("\"two\"", "unknown version `\"two\"`"),
         ] {
-            let other = text.replacen("version = 2", &format!("version = {version}"), 1);
+            let other = text.replacen("version = 3", &format!("version = {version}"), 1);
             let line = one_line(Config::from_toml(&other).unwrap_err());
             assert!(line.starts_with(reason), "{line}");
         }
     }
     // A newer file may hold what nobody knows yet; the version is what it is refused by.
-    let line = one_line(Config::from_toml("version = 3\n[new]\nsetting = 1\n").unwrap_err());
-    assert!(line.contains("version 3"), "{line}");
+    let line = one_line(Config::from_toml("version = 4\n[new]\nsetting = 1\n").unwrap_err());
+    assert!(line.contains("version 4"), "{line}");
 }
 
 #[test]
@@ -621,7 +621,7 @@ fn a_file_with_a_mistake_is_refused_with_its_line() {
     for (text, reason) in [
         ("", "missing field"),
         ("[algo]\n", "missing field"),
-        ("version = 2\n", "missing setting `task`"),
+        ("version = 3\n", "missing setting `task`"),
         ("hello", ""),
         ("\u{0}", ""),
         ("[[", ""),
@@ -645,8 +645,25 @@ fn version_1(changes: &[(&str, &str)]) -> Result<Config, ConfigError> {
     Config::from_toml(&text)
 }
 
+/// Version 2 knew one joint action only; a world of one agent and agents side by side have none.
 #[test]
-fn settings_of_version_1_are_written_as_version_2_and_mean_the_same() {
+fn a_joint_action_of_version_2_stays_one_of_all_combinations() {
+    for (algo, task, joint) in
+        [("p3o", "SimpleSpread", Some(1.0)), ("map3o", "SimpleSpread", None), ("p3o", "PointGoal", None)]
+    {
+        let text = small_task(algo, task, &[]).to_toml();
+        assert_eq!(Config::from_toml(&text).unwrap().env.get("joint"), None);
+        let old = text.replacen("version = 3", "version = 2", 1);
+        let config = Config::from_toml(&old).unwrap();
+        assert_eq!(config.env.get("joint").copied(), joint, "{algo} on {task}");
+        assert_eq!(Config::from_toml(&config.to_toml()).unwrap(), config);
+        let actions = named_task(&config).unwrap()().spec().action.outputs();
+        assert_eq!(actions == 125, joint.is_some(), "{algo} on {task}");
+    }
+}
+
+#[test]
+fn settings_of_version_1_are_written_as_today_and_mean_the_same() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/version-1");
     let runs: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).filter(|p| p.is_dir()).collect();
     assert!(runs.len() >= 19);

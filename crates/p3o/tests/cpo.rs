@@ -217,7 +217,7 @@ fn the_line_search_takes_what_the_limit_allows() {
 
 #[test]
 fn updates_keep_to_the_trust_region_and_come_back_under_the_limit() {
-    for head in [Head::Gaussian, Head::Categorical] {
+    for head in Head::ALL {
         for (c, case) in
             [(-10.0, Case::Free), (-0.003, Case::Feasible), (0.003, Case::Infeasible), (10.0, Case::Recover)]
         {

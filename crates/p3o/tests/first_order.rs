@@ -5,7 +5,7 @@ use p3o::algo::multiplier::Multiplier;
 use p3o::algo::p3o::reward_term;
 use p3o::algo::{focops, ipo, ppo_lag};
 
-const HEADS: [Head; 2] = [Head::Gaussian, Head::Categorical];
+const HEADS: [Head; 3] = Head::ALL;
 const LAMBDA: f64 = 1.5;
 const BARRIER: f64 = 20.0;
 

@@ -6,7 +6,7 @@ use p3o::Learner;
 use p3o::algo::p3o::{cost_term, loss, reward_term};
 use p3o_env::ActionSpace;
 
-const HEADS: [Head; 2] = [Head::Gaussian, Head::Categorical];
+const HEADS: [Head; 3] = Head::ALL;
 
 /// Distances of the L_C_i from zero: no constraint, one and two, over and under the limit, far and near.
 const GATES: [&[f64]; 9] =

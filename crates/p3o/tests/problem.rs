@@ -13,11 +13,11 @@ use p3o::policy::Policy;
 use p3o_env::ActionSpace;
 use p3o_nn::{Activation, Mlp, Tiles, categorical, gaussian};
 use rand::RngExt;
+use std::ops::Range;
 
 pub const EPSILON: f64 = 0.2;
 pub const OBS: usize = 3;
 const HIDDEN: usize = 5;
-const CHOICES: usize = 4;
 const ACTIONS: usize = 2;
 
 /// Far inside the clip range, near both sides of both edges, and far outside.
@@ -27,13 +27,29 @@ const RATIOS: [f64; 9] = [0.5, 0.795, 0.805, 0.9, 1.0, 1.1, 1.195, 1.205, 1.6];
 pub enum Head {
     Gaussian,
     Categorical,
+    /// Two discrete actions at once.
+    Several,
+}
+
+impl Head {
+    pub const ALL: [Head; 3] = [Head::Gaussian, Head::Categorical, Head::Several];
+
+    /// The discrete actions of each kind.
+    fn sizes(self) -> &'static [usize] {
+        match self {
+            Head::Gaussian => &[],
+            Head::Categorical => &[4],
+            Head::Several => &[3, 2],
+        }
+    }
 }
 
 /// All numbers are held exactly by f32, so that both precisions work on the same batch.
 #[derive(Clone)]
 pub struct Problem {
     pub net: Mlp<f64>,
-    /// Empty for choices.
+    pub head: Head,
+    /// Empty for discrete actions.
     pub log_std: Vec<f64>,
     pub rows: Vec<f64>,
     pub actions: Vec<f64>,
@@ -59,7 +75,7 @@ impl Problem {
     /// `rows` rows whose ratios run through [`RATIOS`] and whose advantages have both signs at each of them.
     pub fn new(head: Head, rows: usize, constraints: usize, seed: u64) -> Problem {
         let mut rng = rng(seed);
-        let outputs = if head == Head::Gaussian { ACTIONS } else { CHOICES };
+        let outputs = if head == Head::Gaussian { ACTIONS } else { head.sizes().iter().sum() };
         let mut uniform = |n: usize, by: f64| -> Vec<f64> {
             (0..n).map(|_| f32ed(by * f64::from(rng.random_range(-1.0f32..1.0)))).collect()
         };
@@ -72,7 +88,7 @@ impl Problem {
         let old_log_std = log_std.iter().map(|s| s + 0.125).collect();
         let actions = match head {
             Head::Gaussian => uniform(rows * ACTIONS, 1.0),
-            Head::Categorical => (0..rows).map(|i| ((i / 5) % CHOICES) as f64).collect(),
+            _ => (0..rows).flat_map(|i| head.sizes().iter().map(move |n| ((i / 5) % n) as f64)).collect(),
         };
         let mut advantages = || -> Vec<f64> {
             let sizes = uniform(rows, 1.0).into_iter();
@@ -82,6 +98,7 @@ impl Problem {
         let adv_c = (0..constraints).map(|_| advantages()).collect();
         let mut problem = Problem {
             net,
+            head,
             log_std,
             rows: uniform(rows * OBS, 1.0),
             actions,
@@ -104,8 +121,12 @@ impl Problem {
         self.adv_r.len()
     }
 
-    pub fn head(&self) -> Head {
-        if self.log_std.is_empty() { Head::Categorical } else { Head::Gaussian }
+    /// Where each discrete action of a row has its outputs, and which it is.
+    fn taken(&self, row: usize) -> Vec<(Range<usize>, usize)> {
+        let sizes = self.head.sizes();
+        let starts = sizes.iter().scan(0, |end, n| Some(std::mem::replace(end, *end + n)));
+        let actions = self.actions[row * sizes.len()..].iter().map(|&action| action as usize);
+        starts.zip(sizes).map(|(start, n)| start..start + n).zip(actions).collect()
     }
 
     fn tiles(&self) -> Tiles<f64> {
@@ -121,11 +142,11 @@ impl Problem {
     }
 
     fn log_prob(&self, outputs: &[f64], row: usize) -> f64 {
-        match self.head() {
+        match self.head {
             Head::Gaussian => {
                 gaussian::log_prob(outputs, &self.log_std, &self.actions[row * ACTIONS..(row + 1) * ACTIONS])
             }
-            Head::Categorical => categorical::log_prob(outputs, self.actions[row] as usize),
+            _ => self.taken(row).into_iter().map(|(at, action)| categorical::log_prob(&outputs[at], action)).sum(),
         }
     }
 
@@ -161,10 +182,12 @@ impl Problem {
     /// `entropy` times the mean entropy.
     pub fn entropy_bonus(&self) -> f64 {
         let outputs = self.outputs();
-        let entropy = match self.head() {
+        let entropy = match self.head {
             Head::Gaussian => gaussian::entropy(&self.log_std),
-            Head::Categorical => {
-                outputs.chunks_exact(CHOICES).map(categorical::entropy).sum::<f64>() / self.len() as f64
+            _ => {
+                let rows = outputs.chunks_exact(self.net.outputs()).enumerate();
+                let heads = rows.flat_map(|(row, out)| self.taken(row).into_iter().map(move |(at, _)| &out[at]));
+                heads.map(categorical::entropy).sum::<f64>() / self.len() as f64
             }
         };
         self.entropy * entropy
@@ -174,9 +197,9 @@ impl Problem {
     pub fn kls(&self) -> Vec<f64> {
         let (outputs, k) = (self.outputs(), self.net.outputs());
         let pairs = outputs.chunks_exact(k).zip(self.old_outputs.chunks_exact(k));
-        let kl = pairs.map(|(new, old)| match self.head() {
+        let kl = pairs.enumerate().map(|(row, (new, old))| match self.head {
             Head::Gaussian => gaussian::kl(new, &self.log_std, old, &self.old_log_std),
-            Head::Categorical => categorical::kl(new, old),
+            _ => self.taken(row).into_iter().map(|(at, _)| categorical::kl(&new[at.clone()], &old[at])).sum(),
         });
         kl.collect()
     }
@@ -220,17 +243,20 @@ impl Problem {
                 let (w, u) = weights(row, ratios[row]);
                 let was = &self.old_outputs[row * k..(row + 1) * k];
                 d.fill(0.0);
-                match self.head() {
+                match self.head {
                     Head::Gaussian => {
                         let action = &self.actions[row * ACTIONS..(row + 1) * ACTIONS];
                         gaussian::log_prob_grad(out, &self.log_std, action, w / n, d, d_log_std);
                         gaussian::kl_grad(out, &self.log_std, was, &self.old_log_std, u / n, d, d_log_std);
                         d_log_std.iter_mut().for_each(|g| *g -= self.entropy / n);
                     }
-                    Head::Categorical => {
-                        categorical::log_prob_grad(out, self.actions[row] as usize, w / n, d);
-                        categorical::kl_grad(out, was, u / n, d);
-                        categorical::entropy_grad(out, -self.entropy / n, d);
+                    _ => {
+                        for (at, action) in self.taken(row) {
+                            let (out, was, d) = (&out[at.clone()], &was[at.clone()], &mut d[at]);
+                            categorical::log_prob_grad(out, action, w / n, d);
+                            categorical::kl_grad(out, was, u / n, d);
+                            categorical::entropy_grad(out, -self.entropy / n, d);
+                        }
                     }
                 }
             }
@@ -285,9 +311,14 @@ impl Problem {
             d.fill(0.0);
             for (i, out) in outputs.chunks_exact(k).enumerate() {
                 let row = i * k..(i + 1) * k;
-                match self.head() {
+                match self.head {
                     Head::Gaussian => gaussian::fisher(&self.log_std, &tangents[row.clone()], 1.0 / n, &mut d[row]),
-                    Head::Categorical => categorical::fisher(out, &tangents[row.clone()], 1.0 / n, &mut d[row]),
+                    _ => {
+                        let (tangents, d) = (&tangents[row.clone()], &mut d[row]);
+                        for (at, _) in self.taken(0) {
+                            categorical::fisher(&out[at.clone()], &tangents[at.clone()], 1.0 / n, &mut d[at]);
+                        }
+                    }
                 }
             }
         });
@@ -296,11 +327,12 @@ impl Problem {
 
     /// The trainer's own policy with these parameters.
     pub fn policy(&self) -> Policy {
-        let action = match self.head() {
+        let action = match self.head {
             Head::Gaussian => ActionSpace::Continuous { dim: ACTIONS },
-            Head::Categorical => ActionSpace::Discrete { n: CHOICES },
+            Head::Categorical => ActionSpace::Discrete { n: self.net.outputs() },
+            Head::Several => ActionSpace::MultiDiscrete { sizes: self.head.sizes().to_vec() },
         };
-        let mut policy = Policy::new(&small_net(&["net.hidden=[5]"]), OBS, action, &mut rng(0));
+        let mut policy = Policy::new(&small_net(&["net.hidden=[5]"]), OBS, &action, &mut rng(0));
         let mut flat = vec![0.0; policy.net.params().len()];
         for l in 0..self.net.depth() {
             let (weights, bias) = self.net.layer(l);

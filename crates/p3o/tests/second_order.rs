@@ -9,7 +9,7 @@ use p3o::algo::trpo::reach;
 use p3o::engine::Engine;
 use rand::RngExt;
 
-const HEADS: [Head; 2] = [Head::Gaussian, Head::Categorical];
+const HEADS: [Head; 3] = Head::ALL;
 
 const SOLVER: Solver = Solver { damping: 0.1, cg_iterations: 10, backtrack: 0.8, backtracks: 10 };
 

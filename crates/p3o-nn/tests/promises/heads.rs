@@ -1,7 +1,7 @@
-//! Gaussian and categorical policies: worked numbers, gradients, divergences, draws, and extreme logits.
+//! Gaussian and categorical policies, one and several at once: worked numbers, gradients, divergences, draws, and extreme logits.
 
 use super::support::*;
-use p3o_nn::{categorical, gaussian};
+use p3o_nn::{categorical, gaussian, multi_categorical};
 use rand::rand_core::TryRng;
 use std::convert::Infallible;
 use std::f64::consts::LN_2;
@@ -339,4 +339,92 @@ fn a_policy_has_no_divergence_from_itself_to_the_last_bit() {
     categorical::normalize(&mut old);
     let (logits, mut p) = (LOGITS.map(|x| x as f32), [0.0; 5]);
     assert_eq!(categorical::Row::new(&logits, &mut p).kl(&p, &old), 0.0);
+}
+
+/// Heads of two and three logits in [`LOGITS`].
+const SIZES: [usize; 2] = [2, 3];
+
+/// exp of the logits is 1, 3 and 1, 2, 5: p = 1/4, 3/4 and 1/8, 1/4, 5/8.
+/// log pi(1, 2) = ln 3/4 + ln 5/8 = -0.757685701697516
+/// entropy = (ln(4) / 4 + 3/4 ln(4/3)) + 0.900256051268537 = 0.562335144618808 + 0.900256051268537 = 1.462591195887345
+/// KL from equally likely actions: (ln 2 - 0.562335144618808) + (ln 3 - 0.900256051268537) = 0.329168273340710
+#[test]
+fn several_discrete_actions_worked_by_hand() {
+    let logits = [0.0, 3f64.ln(), 0.0, LN_2, 5f64.ln()];
+    close(multi_categorical::log_prob(&SIZES, &logits, &[1.0, 2.0]), -0.757_685_701_697_516_4);
+    close(multi_categorical::entropy(&SIZES, &logits), 1.462_591_195_887_344_7);
+    close(multi_categorical::kl(&SIZES, &logits, &[4.0, 4.0, 7.0, 7.0, 7.0]), 0.329_168_273_340_710_4);
+    let mut actions = [9.0; 2];
+    multi_categorical::mode(&SIZES, &logits, &mut actions);
+    assert_eq!(actions, [1.0, 2.0]);
+    let mut log_probs = logits;
+    multi_categorical::normalize(&SIZES, &mut log_probs);
+    log_probs.iter().zip([0.25f64, 0.75, 0.125, 0.25, 0.625]).for_each(|(found, p)| close(*found, p.ln()));
+}
+
+#[test]
+fn several_discrete_actions_have_these_gradients() {
+    let mut rows = multi_categorical::Rows::new(&SIZES);
+    for (actions, e) in [([0.0, 0.0], 0.0), ([1.0, 2.0], 0.0), ([0.0, 1.0], -0.7), ([1.0, 0.0], 0.4)] {
+        let mut d = [0.0; 5];
+        rows.set(&LOGITS, &mut d);
+        close(rows.log_prob(&LOGITS, &actions), multi_categorical::log_prob(&SIZES, &LOGITS, &actions));
+        let mut old = OLD_LOGITS;
+        multi_categorical::normalize(&SIZES, &mut old);
+        close(rows.kl(&LOGITS, &d, &old), multi_categorical::kl(&SIZES, &LOGITS, &OLD_LOGITS));
+        rows.gradient(&LOGITS, &actions, WEIGHT, e, &mut d);
+        let f = |x: &[f64]| {
+            WEIGHT * multi_categorical::log_prob(&SIZES, x, &actions) + e * multi_categorical::entropy(&SIZES, x)
+        };
+        check_derivative("log_prob and entropy", &LOGITS, &d, f);
+    }
+    // It adds to what is there, here one.
+    let mut d = [1.0; 5];
+    multi_categorical::kl_grad(&SIZES, &LOGITS, &OLD_LOGITS, WEIGHT, &mut d);
+    let kl = |x: &[f64]| WEIGHT * multi_categorical::kl(&SIZES, x, &OLD_LOGITS);
+    check_derivative("kl", &LOGITS, &d.map(|d| d - 1.0), kl);
+    let (tangent, mut product) = ([0.4, -1.0, 0.7, 0.2, -0.5], [1.0; 5]);
+    multi_categorical::fisher(&SIZES, &LOGITS, &tangent, WEIGHT, &mut product);
+    for i in 0..5 {
+        let at = |step: f64| {
+            let moved: Vec<f64> = LOGITS.iter().zip(tangent).map(|(x, t)| x + step * t).collect();
+            let mut d = [0.0; 5];
+            multi_categorical::kl_grad(&SIZES, &moved, &LOGITS, WEIGHT, &mut d);
+            d[i]
+        };
+        assert!(relative_error(product[i] - 1.0, central_difference(at, 1e-4), 1e-3) <= 1e-6, "logit {i}");
+    }
+}
+
+/// Pearson's statistic over all six pairs has five degrees of freedom: above 20.5 once in a thousand seeds.
+#[test]
+fn several_discrete_actions_are_drawn_on_their_own() {
+    let (n, mut rng) = (100_000, rng(1));
+    let (mut counts, mut actions) = ([0.0; 6], [0.0; 2]);
+    for _ in 0..n {
+        multi_categorical::sample(&SIZES, &LOGITS, &mut actions, &mut rng);
+        counts[actions[0] as usize * 3 + actions[1] as usize] += 1.0;
+    }
+    let expected = |i: usize| {
+        let pair = [(i / 3) as f64, (i % 3) as f64];
+        f64::from(n) * multi_categorical::log_prob(&SIZES, &LOGITS, &pair).exp()
+    };
+    let statistic: f64 = (0..6).map(|i| (counts[i] - expected(i)).powi(2) / expected(i)).sum();
+    assert!(statistic < 20.5, "{statistic}: {counts:?}");
+}
+
+/// What a policy of one discrete action trains to does not depend on that there may be several.
+#[test]
+fn one_discrete_action_is_the_categorical_policy_to_the_bit() {
+    let (logits, mut old) = (LOGITS.map(|x| x as f32), OLD_LOGITS.map(|x| x as f32));
+    categorical::normalize(&mut old);
+    let (mut found, mut expected) = ([0.0f32; 5], [0.0f32; 5]);
+    let mut rows = multi_categorical::Rows::new(&[5]);
+    rows.set(&logits, &mut found);
+    let row = categorical::Row::new(&logits, &mut expected);
+    assert_eq!(rows.log_prob(&logits, &[3.0]).to_bits(), row.log_prob(3).to_bits());
+    assert_eq!(rows.kl(&logits, &found, &old).to_bits(), row.kl(&expected, &old).to_bits());
+    rows.gradient(&logits, &[3.0], 1.3, -0.2, &mut found);
+    row.gradient(3, 1.3, -0.2, &mut expected);
+    assert_eq!(found.map(f32::to_bits), expected.map(f32::to_bits));
 }

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use toml::{Table, Value};
 
 /// The version that this program writes. A new setting raises it by one and adds to `upgrade.rs` what older files mean.
-pub const VERSION: i64 = 2;
+pub const VERSION: i64 = 3;
 
 impl Config {
     /// Writes it all, as [`Config::from_toml`] reads it.
@@ -41,6 +41,7 @@ impl Config {
         })?;
         match table.get("version") {
             None => upgrade::version_1(text),
+            Some(Value::Integer(2)) => Reader { text, table }.read().map(upgrade::version_2),
             Some(Value::Integer(VERSION)) => Reader { text, table }.read(),
             Some(Value::Integer(newer)) if *newer > VERSION => {
                 Err(ConfigError::Newer { version: *newer, known: VERSION })
@@ -49,7 +50,7 @@ impl Config {
                 kind: "version".into(),
                 name: other.to_string(),
                 hint: String::new(),
-                there_is: vec![VERSION.to_string()],
+                there_is: vec!["2".into(), VERSION.to_string()],
             }),
         }
     }

@@ -1,13 +1,15 @@
 //! Configurations of older versions, as what they mean today.
 //!
 //! Version 1 had no `version`, kept the settings of all algorithms in three sections that every run carried, and put a
-//! constraint together from three settings. What it could say and today's settings cannot is refused by name.
+//! constraint together from three settings. What it could say and today's settings cannot is refused by name. Version 2 is
+//! today's file but for how a policy chooses for several agents.
 
 use super::sections::{Activation, Init, Target};
-use super::{Config, Method, known};
+use super::{Agents, Config, Method, known};
 use crate::algo::p3o::Form;
 use crate::algo::{Constraints, Settings};
 use crate::error::{ConfigError, suggest};
+use p3o_env::tasks;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use toml::Value;
@@ -25,6 +27,14 @@ pub(super) const RENAMED: &[(&str, &str)] = &[
     ("algo.reward_scale", "constraint.form"),
     ("algo.cost_memory", "constraint.smoothing"),
 ];
+
+/// Version 2 had one way only in which a policy chose for several agents: one of all their combinations.
+pub(super) fn version_2(mut config: Config) -> Config {
+    if config.agents == Agents::Single && tasks::words(&config.task, tasks::JOINT).is_some() {
+        config.env.entry(tasks::JOINT.to_string()).or_insert(1.0);
+    }
+    config
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -201,7 +211,7 @@ impl Version1 {
             ..config.critic
         };
         // Version 1 kept values that have no effect on the algorithm; today's file has no place for them.
-        Config::from_toml(&config.to_toml())
+        Config::from_toml(&config.to_toml()).map(version_2)
     }
 
     /// The form that three settings of the constraint and one of the reward are today.

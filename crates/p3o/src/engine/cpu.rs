@@ -8,7 +8,8 @@ use crate::config;
 use crate::critic::{Critic, CriticWorkspace};
 use crate::policy::{Behaviour, Policy, norm};
 use crate::reduce::{Part, reduce};
-use p3o_nn::{Batch, PassWorkspace, Source, categorical, gaussian};
+use p3o_nn::multi_categorical::{self, Rows};
+use p3o_nn::{Batch, PassWorkspace, Source, gaussian};
 use rand_chacha::ChaCha8Rng;
 
 /// Parts of a batch that are summed apart, at most.
@@ -50,6 +51,8 @@ struct PartSums {
     sums: Sums,
     /// Gradient of the loss with respect to `log_std`.
     d_log_std: Vec<f32>,
+    /// The row at hand, where actions are discrete.
+    discrete: Rows<f32>,
 }
 
 impl CpuEngine {
@@ -57,7 +60,11 @@ impl CpuEngine {
     pub fn new(networks: Networks, several: bool) -> Self {
         let Networks { policy, critics } = &networks;
         let d_log_std = vec![0.0; policy.log_std.len()];
-        let sums = PartSums { sums: Sums::zero(critics.len() + EXTRA_TERMS), d_log_std: d_log_std.clone() };
+        let sums = PartSums {
+            sums: Sums::zero(critics.len() + EXTRA_TERMS),
+            d_log_std: d_log_std.clone(),
+            discrete: Rows::new(&policy.heads),
+        };
         let actor = ActorSide {
             net: policy.net.pass_workspace(PARTS),
             sums: vec![sums; PARTS],
@@ -199,7 +206,7 @@ impl PolicyEngine for CpuActor<'_> {
             let rows = outputs.chunks_exact(n).zip(tangents.chunks_exact(n)).zip(d.chunks_exact_mut(n));
             for ((out, tangent), d) in rows {
                 if policy.is_discrete() {
-                    categorical::fisher(out, tangent, share, d);
+                    multi_categorical::fisher(&policy.heads, out, tangent, share, d);
                 } else {
                     against.fisher(tangent, share, d);
                 }
@@ -240,7 +247,7 @@ impl CpuActor<'_> {
         sums.iter_mut().for_each(PartSums::clear);
         side.against.set(&policy.log_std, old.log_std);
         let against = &side.against;
-        policy.net.pass(&mut side.net, x, sums, |PartSums { sums, d_log_std }, first, outputs, d_outputs| {
+        policy.net.pass(&mut side.net, x, sums, |PartSums { sums, d_log_std, discrete }, first, outputs, d_outputs| {
             for (i, (out, d)) in outputs.chunks_exact(n).zip(d_outputs.chunks_exact_mut(n)).enumerate() {
                 let row = rows.map_or(first + i, |rows| rows[first + i] as usize);
                 let action = &old.actions[row * width..][..width];
@@ -251,12 +258,12 @@ impl CpuActor<'_> {
                     (w * share, u * share)
                 };
                 if policy.is_discrete() {
-                    let (taken, row_of) = (action[0] as usize, categorical::Row::new(out, d));
-                    let ratio = libm::expf(row_of.log_prob(taken) - old.log_probs[row]);
-                    let (w, u) = weigh(ratio, row_of.kl(d, was));
-                    row_of.gradient(taken, w, -entropy * share, d);
+                    discrete.set(out, d);
+                    let ratio = libm::expf(discrete.log_prob(out, action) - old.log_probs[row]);
+                    let (w, u) = weigh(ratio, discrete.kl(out, d, was));
+                    discrete.gradient(out, action, w, -entropy * share, d);
                     if KL {
-                        categorical::kl_grad(out, was, u, d);
+                        multi_categorical::kl_grad(&policy.heads, out, was, u, d);
                     }
                 } else {
                     let (ratio, kl) = compare(policy, against, &old, row, out);
@@ -270,7 +277,7 @@ impl CpuActor<'_> {
                 }
             }
         });
-        let zero = PartSums { sums: Sums::default(), d_log_std: vec![0.0; side.d_log_std.len()] };
+        let zero = PartSums { d_log_std: vec![0.0; side.d_log_std.len()], ..PartSums::default() };
         let total = reduce(zero, side.sums[..parts].iter().map(|part| part.scaled(x.rows())));
         side.d_log_std.copy_from_slice(&total.d_log_std);
         total.sums
@@ -284,7 +291,7 @@ fn compare(policy: &Policy, against: &gaussian::Against<f32>, old: &Behaviour, r
     let action = &old.actions[row * width..][..width];
     let was = &old.outputs[row * n..][..n];
     let (log_prob, kl) = if policy.is_discrete() {
-        (categorical::log_prob(out, action[0] as usize), categorical::kl(out, was))
+        (multi_categorical::log_prob(&policy.heads, out, action), multi_categorical::kl(&policy.heads, out, was))
     } else {
         (against.log_prob(out, action), against.kl(out, was))
     };
@@ -301,7 +308,7 @@ impl Part for PartSums {
 impl PartSums {
     /// Its part in the means over so many rows; weights per row have been scaled already.
     fn scaled(&self, rows: usize) -> PartSums {
-        PartSums { sums: self.sums.scaled(rows), d_log_std: self.d_log_std.clone() }
+        PartSums { sums: self.sums.scaled(rows), d_log_std: self.d_log_std.clone(), ..PartSums::default() }
     }
 
     fn clear(&mut self) {
