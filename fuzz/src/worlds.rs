@@ -9,8 +9,27 @@ use std::sync::OnceLock;
 /// Magic bytes, version and checksum, which stand before the kind of world and its state.
 const HEADER: usize = 14;
 
+/// How a world is made.
+struct Maker {
+    task: &'static str,
+    options: BTreeMap<String, f64>,
+    team: bool,
+}
+
+impl Maker {
+    fn make(&self) -> Box<dyn Env> {
+        let made = if self.team { tasks::make_team } else { tasks::make };
+        made(self.task, &self.options).expect("a listed task can be made")
+    }
+}
+
 /// Every task as it comes and with every choice of one option, and the teams.
-fn makers() -> Vec<(&'static str, BTreeMap<String, f64>, bool)> {
+fn makers() -> &'static [Maker] {
+    static ALL: OnceLock<Vec<Maker>> = OnceLock::new();
+    ALL.get_or_init(all_makers)
+}
+
+fn all_makers() -> Vec<Maker> {
     let mut all = Vec::new();
     for task in TASKS {
         let choices = task.options.iter().flat_map(|option| {
@@ -22,26 +41,21 @@ fn makers() -> Vec<(&'static str, BTreeMap<String, f64>, bool)> {
             values.into_iter().map(|value| BTreeMap::from([(option.name.to_string(), value)]))
         });
         for options in std::iter::once(BTreeMap::new()).chain(choices) {
-            all.push((task.name, options.clone(), false));
+            all.push(Maker { task: task.name, options: options.clone(), team: false });
             if task.has_team() {
-                all.push((task.name, options, true));
+                all.push(Maker { task: task.name, options, team: true });
             }
         }
     }
     all
 }
 
-fn make((task, options, team): &(&'static str, BTreeMap<String, f64>, bool)) -> Box<dyn Env> {
-    let made = if *team { tasks::make_team(task, options) } else { tasks::make(task, options) };
-    made.expect("a listed task can be made")
-}
-
 /// A snapshot of every world after a few steps.
 fn snapshots() -> &'static [Vec<u8>] {
     static ALL: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
     ALL.get_or_init(|| {
-        let taken = |maker| {
-            let mut world = make(maker);
+        let taken = |maker: &Maker| {
+            let mut world = maker.make();
             walk(&mut *world, Some(7), 12);
             world.snapshot().expect("these worlds have snapshots")
         };
@@ -77,8 +91,7 @@ fn walk(world: &mut dyn Env, seed: Option<u64>, steps: usize) -> bool {
 /// Any bytes as a snapshot, bare or with the checksum that they need: refused, and nothing has changed, or a world that goes on,
 /// is the same when taken and restored again, and is as good as new after a reset.
 pub fn snapshot(data: &[u8]) {
-    static MAKERS: OnceLock<Vec<(&'static str, BTreeMap<String, f64>, bool)>> = OnceLock::new();
-    let makers = MAKERS.get_or_init(makers);
+    let makers = makers();
     let mut input = Input(data);
     let which = input.choice(makers.len());
     let bytes = match input.choice(2) {
@@ -94,7 +107,7 @@ pub fn snapshot(data: &[u8]) {
             reseal([&good[..start], &state].concat())
         }
     };
-    let mut world = make(&makers[which]);
+    let mut world = makers[which].make();
     walk(&mut *world, Some(3), 2);
     let before = world.snapshot();
     if let Err(error) = world.restore(&bytes) {
@@ -103,7 +116,7 @@ pub fn snapshot(data: &[u8]) {
         return;
     }
     let taken = world.snapshot().expect("these worlds have snapshots");
-    let mut copy = make(&makers[which]);
+    let mut copy = makers[which].make();
     copy.restore(&taken).expect("a world takes its own snapshot");
     assert_eq!(copy.snapshot().as_ref(), Some(&taken), "a snapshot of a snapshot differs");
     walk(&mut *world, None, 4);
