@@ -73,9 +73,10 @@ fn walk(world: &mut dyn Env, seed: Option<u64>, steps: usize) -> bool {
     let mut finite = obs.iter().all(|x| x.is_finite());
     for t in 0..steps {
         let action: Vec<f32> = (0..spec.action_width())
-            .map(|i| match spec.action {
+            .map(|i| match &spec.action {
                 ActionSpace::Continuous { .. } => [1.0, -0.3, -1.0, 0.7][(i + t) % 4],
                 ActionSpace::Discrete { n } => ((i + 2 * t) % n) as f32,
+                ActionSpace::MultiDiscrete { sizes } => ((i + 2 * t) % sizes[i % sizes.len()]) as f32,
             })
             .collect();
         let outcome = world.step(&action, &mut obs, &mut costs);
