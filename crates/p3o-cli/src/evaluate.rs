@@ -2,6 +2,7 @@
 
 use crate::args::EvaluateArgs;
 use crate::screen::{Grid, Search, figure, say, thousands};
+use crate::train::shown;
 use crate::{Failure, pool};
 use p3o::evaluate::{CostFigure, Evaluation, Settings, Spread, Verdict};
 use p3o::memory::check_agent;
@@ -16,6 +17,12 @@ pub fn evaluate(args: &EvaluateArgs) -> Result<(), Failure> {
         let agent = Agent::load(&args.run)?;
         if (args.certify || args.require_safe) && agent.limits().iter().all(|limit| limit.is_infinite()) {
             return Err(Error::NoLimit.into());
+        }
+        if args.require_safe && agent.digest().is_none() {
+            let run = shown(&args.run);
+            return Err(Failure::Failed(format!(
+                "{run} is of an older version, in which nothing vouches for the limits: p3o adopt {run} seals it as it is"
+            )));
         }
         check_agent(&agent, settings.episodes)?;
         let make = named_task(agent.config())?;
@@ -70,7 +77,8 @@ fn show(e: &Evaluation) {
     let steps = thousands(e.trained_steps as f64);
     say!("{}{options}, {} after {steps} steps with seed {}, judged by {}", e.task, e.algo, e.trained_seed, e.program);
     let actions = if e.deterministic { "likeliest actions" } else { "sampled actions" };
-    say!("{} with seed {}, {actions}\n", episodes(e), e.seed);
+    say!("{} with seed {}, {actions}", episodes(e), e.seed);
+    say!("checkpoint {}\n", e.checkpoint.as_deref().unwrap_or("of an older version: nothing vouches for its settings"));
     means(e);
     say!("");
     spreads(e);
@@ -137,6 +145,7 @@ fn notes(e: &Evaluation) {
         say!("Each bound of a cost holds with 95 % whatever its distribution ({}); those of", most.join(", "));
         say!("return and length are Student's t, which is approximate.");
     }
+    e.adopted.iter().for_each(|change| say!("Changed by hand and adopted: {change}."));
     let after = if e.certify { format!(" after {}", episodes(e)) } else { String::new() };
     match e.verdict {
         None => say!("No cost has a limit: there is nothing to be safe from."),

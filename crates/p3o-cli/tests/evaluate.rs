@@ -12,7 +12,7 @@ fn trained(limit: &str) -> Home {
 fn the_json_has_these_fields() {
     let home = trained("hazards=25");
     let found = json(&home.good(&["evaluate", "run", "--episodes", "5", "--json"]));
-    let fields = "algo all_episodes certify costs deterministic episodes length options program return safe seed task \
+    let fields = "adopted algo all_episodes certify checkpoint costs deterministic episodes length options program return safe seed task \
                   trained_seed trained_steps verdict";
     assert_eq!(keys(&found), fields.split(' ').collect::<Vec<_>>());
     assert_eq!((&found["task"], &found["algo"]), (&"PointGoal".into(), &"p3o".into()));
@@ -142,4 +142,22 @@ fn evaluating_changes_nothing() {
     let before = home.contents();
     home.good(&["evaluate", "run", "--episodes", "2"]);
     assert!(home.contents() == before);
+}
+
+#[test]
+fn a_verdict_names_its_checkpoint_and_what_was_changed_by_hand() {
+    let home = trained("hazards=25");
+    let path = home.path("run/config.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("hazards = 25", "hazards = 999")).unwrap();
+    let line = home.bad(1, &["evaluate", "run", "--episodes", "5", "--require-safe"]);
+    assert!(line.contains("run/config.toml was altered: it has limits.hazards = 999.0"), "{line}");
+    assert!(line.contains("p3o adopt run takes the change over, p3o adopt run --discard undoes it"), "{line}");
+    home.good(&["adopt", "run"]);
+    let told = home.good(&["evaluate", "run", "--episodes", "5"]);
+    let found = json(&home.good(&["evaluate", "run", "--episodes", "5", "--json"]));
+    let change = "limits.hazards = 999.0 (before step 800: limits.hazards = 25.0)";
+    assert_eq!(found["adopted"][0], change);
+    assert!(told.contains(&format!("Changed by hand and adopted: {change}.")), "{told}");
+    assert!(told.contains(&format!("checkpoint {}", found["checkpoint"].as_str().unwrap())), "{told}");
 }

@@ -158,6 +158,10 @@ pub struct Evaluation {
     pub trained_steps: u64,
     /// The seed it was trained with.
     pub trained_seed: u64,
+    /// The digest of its checkpoint, which vouches for settings and limits; none where nothing does.
+    pub checkpoint: Option<String>,
+    /// Settings, such as limits, that were changed by hand and adopted.
+    pub adopted: Vec<String>,
     /// Episodes played.
     pub episodes: usize,
     /// The seed of the evaluation.
@@ -347,6 +351,8 @@ impl<'a> Table<'a> {
             algo: config.method().to_string(),
             trained_steps: agent.trained_steps(),
             trained_seed: config.run.seed,
+            checkpoint: agent.digest().map(String::from),
+            adopted: agent.adopted().to_vec(),
             episodes: self.played,
             seed: self.settings.seed,
             deterministic: self.settings.deterministic,
