@@ -20,7 +20,7 @@ const RUNS: [(&str, &str, &str); 5] = [
     ("SimpleSpread", "map3o-dec", "net.gru=2"),
 ];
 
-fn learner(run: usize) -> Learner {
+fn config(run: usize) -> Config {
     let (task, method, own) = RUNS[run];
     let method = Method::named(method).expect("a listed method");
     let mut set =
@@ -29,7 +29,12 @@ fn learner(run: usize) -> Learner {
         set.push("net.bptt=4".into());
     }
     let request = Request { set, steps: Some(1000), ..Request::new(task, method) };
-    let config: Config = request.resolve().expect("these settings are valid").config;
+    request.resolve().expect("these settings are valid").config
+}
+
+fn learner(run: usize) -> Learner {
+    static ALL: OnceLock<Vec<Config>> = OnceLock::new();
+    let config = ALL.get_or_init(|| (0..RUNS.len()).map(config).collect())[run].clone();
     let make = named_task(&config).expect("a listed task");
     Learner::new(config, &*make).expect("these settings are valid")
 }

@@ -60,12 +60,12 @@ pub fn set(data: &[u8]) {
     assert!(config.updates() > 0 && config.env_steps() > 0);
 }
 
-/// Any bytes as a progress.csv: refused, or a table that stays as it is when it is continued.
+/// Any bytes as a progress.csv, bare and then with the checks that they need: refused, or a table that stays as it is when it is continued.
 pub fn progress(data: &[u8]) {
     let file = tempfile::NamedTempFile::new().expect("there is room for temporary files");
     let path = file.path();
     std::fs::write(path, data).expect("there is room for temporary files");
-    let before = match ProgressCsv::read(path) {
+    let before = match ProgressCsv::read(path).or_else(|error| resealed(path, error)) {
         Ok(table) => table,
         Err(error) => return one_line(error),
     };
@@ -81,6 +81,13 @@ pub fn progress(data: &[u8]) {
     };
     assert_eq!(after.columns, before.columns);
     assert_eq!(bits(&after.rows), bits(&[before.rows.clone(), vec![row(&before)]].concat()));
+}
+
+/// What is refused as it is may be right but for its checks.
+fn resealed(path: &Path, error: std::io::Error) -> std::io::Result<Table> {
+    one_line(error);
+    ProgressCsv::reseal(path)?;
+    Ok(ProgressCsv::read(path).expect("its checks are right now"))
 }
 
 fn continued(path: &Path, table: &Table) -> std::io::Result<ProgressCsv> {
