@@ -60,7 +60,8 @@ pub fn set(data: &[u8]) {
     assert!(config.updates() > 0 && config.env_steps() > 0);
 }
 
-/// Any bytes as a progress.csv, bare and then with the checks that they need: refused, or a table that stays as it is when it is continued.
+/// Any bytes as a progress.csv, bare and then with the checks that they need: refused, or a table that stays as it is when it
+/// is continued.
 pub fn progress(data: &[u8]) {
     let file = tempfile::NamedTempFile::new().expect("there is room for temporary files");
     let path = file.path();

@@ -22,6 +22,8 @@ pub struct Report {
     pub trials: usize,
     /// Commands that refused with one sentence.
     pub refused: usize,
+    /// Lists of runs that name the file instead of showing the run.
+    pub left_out: usize,
     /// Commands that gave what they give for the undamaged run.
     pub same: usize,
     /// What did not hold, each kind with how often and one folder that shows it.
@@ -131,6 +133,8 @@ impl Base<'_> {
 /// What a command came to.
 #[derive(Clone, Debug, PartialEq)]
 enum Given {
+    /// All runs.
+    List(String),
     Text(String),
     Picture(Vec<u8>),
     Run(Outcome),
@@ -183,6 +187,7 @@ impl Report {
     fn take(&mut self, found: Trial, home: &Path) -> bool {
         self.trials += 1;
         self.refused += found.refused;
+        self.left_out += found.left_out;
         self.same += found.same;
         let mut is_new = false;
         for (kind, detail) in found.findings {
@@ -199,6 +204,7 @@ impl Report {
 #[derive(Default)]
 struct Trial {
     refused: usize,
+    left_out: usize,
     same: usize,
     findings: Vec<(String, String)>,
 }
@@ -225,8 +231,9 @@ fn try_one(storm: &Storm, base: &Base, home: &Path, rng: &mut ChaCha8Rng) -> Tri
             Err(reason) => Err((reason.clone(), reason)),
         };
         match found {
-            Ok(true) => trial.refused += 1,
-            Ok(false) => trial.same += 1,
+            Ok(Judged::Refused) => trial.refused += 1,
+            Ok(Judged::LeftOut) => trial.left_out += 1,
+            Ok(Judged::Same) => trial.same += 1,
             Err((kind, detail)) => {
                 let detail = format!("{}, {command}, {file}{place}: {detail}", base.reference.case.name);
                 trial.findings.push((format!("{command}, {about}: {kind}"), detail));
@@ -236,25 +243,45 @@ fn try_one(storm: &Storm, base: &Base, home: &Path, rng: &mut ChaCha8Rng) -> Tri
     trial
 }
 
-/// Whether a command refused; a kind and a detail if it did neither that nor the right thing.
-fn judge(ended: &Ended, given: Result<Given, String>, whole: &Given, file: &str) -> Result<bool, (String, String)> {
+/// What a command made of a damaged file, where that was right.
+#[derive(Debug, PartialEq)]
+enum Judged {
+    /// It failed with one sentence that names the file.
+    Refused,
+    /// It lists all runs, and names the file in place of this one.
+    LeftOut,
+    /// It gave what it gives for the undamaged run.
+    Same,
+}
+
+/// What a command made of a damaged file; a kind and a detail if that was wrong.
+fn judge(ended: &Ended, given: Result<Given, String>, whole: &Given, file: &str) -> Result<Judged, (String, String)> {
     let with = |kind: &str, detail: &str| (kind.to_string(), detail.trim().to_string());
     ended.is_calm().map_err(|detail| with("a panic", &detail))?;
     if ended.code != Some(0) {
         let sentence = ended.sentence().map_err(|detail| with("not one sentence", &detail))?;
         return match sentence.contains(file) {
-            true => Ok(true),
+            true => Ok(Judged::Refused),
             false => Err(with("the sentence does not name the file", sentence)),
         };
     }
     match (given, whole) {
         (Err(detail), _) => Err(with("success without a result", &detail)),
-        (Ok(given), _) if given == *whole => Ok(false),
+        (Ok(given), _) if given == *whole => Ok(Judged::Same),
+        (Ok(Given::List(list)), Given::List(whole)) if leaves_out(&list, whole, file) => Ok(Judged::LeftOut),
+        (Ok(Given::List(list)), _) => Err(with("other results", list.lines().last().unwrap_or_default())),
         (Ok(Given::Run(run)), Given::Run(whole)) => {
             Err(with("other results", &whole.compare(&run).err().unwrap_or_default()))
         }
         (Ok(_), _) => Err(with("other results", &ended.complaint)),
     }
+}
+
+/// Whether every line about the run names the file or is as it was, and at least one names it.
+fn leaves_out(list: &str, whole: &str, file: &str) -> bool {
+    let mut about = list.lines().filter(|line| line.contains(RUN)).peekable();
+    let names = |line: &str| line.contains(file);
+    about.clone().any(names) && about.all(|line| names(line) || whole.lines().any(|known| known == line))
 }
 
 /// What every command gives for the undamaged folder.
@@ -285,7 +312,8 @@ fn attempt(storm: &Storm, command: &str, home: &Path) -> Result<(Ended, Result<G
     started.current_dir(home);
     let ended = storm.program.wait(started)?;
     let given = match command {
-        "list" | "evaluate" => Ok(Given::Text(ended.told.clone())),
+        "list" => Ok(Given::List(ended.told.clone())),
+        "evaluate" => Ok(Given::Text(ended.told.clone())),
         "plot" => std::fs::read(home.join("plot.svg")).map(Given::Picture).map_err(|e| e.to_string()),
         _ => Outcome::of(&home.join(RUN)).map(Given::Run),
     };
@@ -306,13 +334,24 @@ mod tests {
         let kind = |ended: &Ended, given: &str| {
             judge(ended, Ok(Given::Text(given.into())), &whole, "config.toml").map_err(|(kind, _)| kind)
         };
-        assert_eq!(kind(&ended(0, ""), "return 3"), Ok(false));
-        assert_eq!(kind(&ended(1, "p3o: runs/run/config.toml: line 3: no\n"), ""), Ok(true));
+        assert_eq!(kind(&ended(0, ""), "return 3"), Ok(Judged::Same));
+        assert_eq!(kind(&ended(1, "p3o: runs/run/config.toml: line 3: no\n"), ""), Ok(Judged::Refused));
         assert_eq!(kind(&ended(0, ""), "return 4"), Err("other results".into()));
         assert_eq!(kind(&ended(1, "p3o: no\n"), ""), Err("the sentence does not name the file".into()));
         assert_eq!(kind(&ended(1, "p3o: config.toml: no\nno\n"), ""), Err("not one sentence".into()));
         assert_eq!(kind(&ended(101, "panicked at config.toml\n"), ""), Err("a panic".into()));
         let lost = judge(&ended(0, ""), Err("no picture".into()), &whole, "config.toml");
         assert_eq!(lost, Err(("success without a result".into(), "no picture".into())));
+    }
+
+    #[test]
+    fn a_list_leaves_out_a_run_by_the_name_of_its_file() {
+        let whole = "Runs\n  runs/run  400  3.5\n";
+        let is_left_out = |list: &str| leaves_out(list, whole, "config.toml");
+        assert!(is_left_out("Runs\n  left out: runs/run/config.toml: line 3: no\n"));
+        assert!(is_left_out("Runs\n  runs/run  400  3.5\n  runs/run/config.toml was altered\n"));
+        assert!(!is_left_out("Runs\n"));
+        assert!(!is_left_out("Runs\n  left out: runs/run/progress.csv: line 3: no\n"));
+        assert!(!is_left_out("Runs\n  runs/run  400  3.6\n  runs/run/config.toml was altered\n"));
     }
 }

@@ -128,10 +128,12 @@ fn run_damage(storm: &Storm, trials: usize) -> Result<Vec<Finding>, String> {
     let report = damage::attack(storm, &short_cases(24), trials, &watch).map_err(|finding| finding.to_string())?;
     let failed: usize = report.findings.values().map(|(count, _)| count).sum();
     println!(
-        "{} damaged files, of which commands refused {} with one sentence, gave for {} what they give for the whole run, and failed {failed} \
+        "{} damaged files: commands refused {} with one sentence, named {} in place of a run in a list, gave for {} what they give for the whole \
+         run, and failed {failed} \
          (in {} ways)",
         report.trials,
         report.refused,
+        report.left_out,
         report.same,
         report.findings.len()
     );
