@@ -89,7 +89,7 @@ fn a_limit_on_file_sizes_ends_a_run_in_one_line() {
         assert!(line.ends_with(": file too large (see ulimit -f)\n"), "{line}");
         assert!(std::fs::read(checkpoint(&run)).unwrap() == before, "the last checkpoint changed");
     }
-    home.good(&["resume", "run"]);
+    home.good(&["resume", "run", "--steps", "1600"]);
     assert!(outcome(&run) == outcome(&home.path("straight")));
 }
 

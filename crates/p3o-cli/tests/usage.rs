@@ -184,16 +184,37 @@ fn a_configuration_may_come_from_a_pipe_and_must_end() {
     }
 }
 
-/// Nobody writes into this pipe: whoever opened it would wait for ever.
+/// Nobody writes into these pipes: whoever opened one would wait for ever.
 #[cfg(unix)]
 #[test]
-fn a_pipe_among_the_runs_does_not_stop_the_list() {
+fn a_pipe_in_the_place_of_a_file_ends_no_command_in_waiting() {
     let home = Home::new();
     home.good(&small("PointGoal", &["--steps", "400", "--out", "runs/one"]));
-    let summary = home.path("runs/one/summary.json");
-    std::fs::remove_file(&summary).unwrap();
-    assert!(std::process::Command::new("mkfifo").arg(&summary).status().unwrap().success());
-    assert!(home.good(&["list"]).contains("runs/one  unfinished"));
+    let files = ["checkpoints/latest.safetensors", "config.toml", "progress.csv", ".lock", "summary.json"];
+    for name in files {
+        let file = home.path("runs/one").join(name);
+        let before = std::fs::read(&file).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
+        home.good(&["list"]);
+        let read = [&["evaluate", "runs/one", "--episodes", "1"][..], &["plot", "runs/one", "-o", "a.svg"]];
+        let write = &["resume", "runs/one", "--steps", "800"][..];
+        let commands = match name {
+            "summary.json" => &[][..],
+            ".lock" => &[write],
+            // A run goes on from the checkpoint before this one.
+            "checkpoints/latest.safetensors" => &read,
+            _ => &[read[0], read[1], write],
+        };
+        for command in commands {
+            let line = home.bad(1, command);
+            let said = line.contains("not a regular file") || line.contains("is not a run");
+            assert!(said && line.contains(name), "{command:?}: {line}");
+        }
+        std::fs::remove_file(&file).unwrap();
+        std::fs::write(&file, before).unwrap();
+    }
+    home.good(&["resume", "runs/one", "--steps", "800"]);
 }
 
 #[test]
