@@ -56,8 +56,9 @@ pub fn of_runs(jobs: &[Job], methods: &[Method], folder: &Path, workers: usize) 
 
 fn training(config: &Config) {
     let (updates, batch, envs) = (config.updates(), config.rollout.batch as u64, config.rollout.envs);
+    let word = if updates == 1 { "update" } else { "updates" };
     let [steps, updates, batch] = [updates * batch, updates, batch].map(|n| thousands(n as f64));
-    say!("training    {updates} updates of {batch} steps in {envs} environments: {steps} steps");
+    say!("training    {updates} {word} of {batch} steps in {envs} environments: {steps} steps");
 }
 
 fn limits(config: &Config) {

@@ -39,7 +39,7 @@ fn wild_action(spec: &EnvSpec, rng: &mut ChaCha8Rng) -> Vec<f32> {
     const WILD: [f32; 8] = [f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN, 1e9, -1e9, 1e-40, -0.0];
     let ordinary = |i: usize, rng: &mut ChaCha8Rng| match &spec.action {
         ActionSpace::Continuous { .. } => rng.random_range(-2.0..2.0),
-        discrete => rng.random_range(0..discrete.heads()[i]) as f32,
+        discrete => rng.random_range(0..discrete.heads()[i % discrete.width()]) as f32,
     };
     (0..spec.action_width())
         .map(|i| if rng.random_range(0..4) == 0 { WILD[rng.random_range(0..8)] } else { ordinary(i, rng) })

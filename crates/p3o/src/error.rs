@@ -377,13 +377,11 @@ pub enum Error {
     NoBound(String),
     /// More memory than there is.
     #[error(
-        "{} about {} of memory, and {} are free: {} of it are {} ({})",
+        "{} about {} of memory, and {} are free{}",
         would_take(*runs),
         bytes(*takes),
         bytes(*free),
-        bytes(largest.bytes),
-        largest.name,
-        largest.settings
+        largest.as_ref().map_or(String::new(), mostly)
     )]
     Memory {
         /// Runs at a time.
@@ -392,14 +390,18 @@ pub enum Error {
         takes: f64,
         /// Bytes that can be had.
         free: f64,
-        /// The largest part of the largest of them.
-        largest: Item,
+        /// Their largest part.
+        largest: Option<Item>,
     },
 }
 
 /// What someone has written, with its line breaks and other control characters spelled out: it is to stand in one line.
 pub fn visible(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() }).collect()
+}
+
+fn mostly(Item { name, bytes: size, settings }: &Item) -> String {
+    format!(": {} of it for the {name} ({settings})", bytes(*size))
 }
 
 fn would_take(runs: usize) -> String {

@@ -51,10 +51,12 @@ impl Estimate {
         let sizes = Sizes::new(config, spec, threads);
         let batch = format!("rollout.batch={}", config.rollout.batch);
         let per_env = format!("{batch} and rollout.envs={}", config.rollout.envs);
-        let of_batch = match sizes.outputs > sizes.seen {
-            true => format!("{batch}, for {} outputs of the policy in every step", sizes.outputs),
-            false => format!("{batch}, for {} numbers of observations in every step", sizes.seen),
+        let of_step = match sizes.outputs > sizes.seen {
+            true => format!("{} outputs of the policy", sizes.outputs),
+            false => format!("{} numbers of observations", sizes.seen),
         };
+        let options: String = config.env.iter().map(|(name, value)| format!(", env.{name}={value}")).collect();
+        let of_batch = format!("{batch} with {of_step} in every step{options}");
         let net = of_net(config);
         let workspaces = if config.net.is_recurrent() { format!("{net}, {per_env}") } else { net.clone() };
         let item = |name, bytes, settings: &str| Item { name, bytes, settings: settings.to_string() };
@@ -124,10 +126,16 @@ pub fn check_all(runs: &[Estimate]) -> Result<(), Error> {
 /// Whether runs fit into so many bytes together.
 fn fits(runs: &[Estimate], free: f64) -> Result<(), Error> {
     let takes: f64 = runs.iter().map(Estimate::total).sum();
-    let Some(heaviest) = runs.iter().max_by(|a, b| a.total().total_cmp(&b.total())).filter(|_| takes > free) else {
+    if takes <= free {
         return Ok(());
-    };
-    Err(Error::Memory { runs: runs.len(), takes, free, largest: heaviest.largest().clone() })
+    }
+    // Of all runs together, with the settings of the one that takes most for it.
+    let mut largest = runs.iter().map(Estimate::largest).max_by(|a, b| a.bytes.total_cmp(&b.bytes)).cloned();
+    if let Some(item) = &mut largest {
+        let same = runs.iter().flat_map(|run| &run.items).filter(|other| other.name == item.name);
+        item.bytes = same.map(|other| other.bytes).sum();
+    }
+    Err(Error::Memory { runs: runs.len(), takes, free, largest })
 }
 
 /// Bytes for a reader: 1.4 GB.
@@ -421,8 +429,8 @@ mod tests {
         let refused = |runs: &[Estimate], free: f64| fits(runs, free).unwrap_err().to_string();
         // A step has 60 numbers twice, two outputs, two actions, a log-probability, a reward, a cost and a flag: 509 bytes. The
         // batch has half of that, and 64 numbers packed, which makes it 1054 bytes.
-        let line = "this would take about 105 GB of memory, and 22 GB are free: 51 GB of it are step buffers \
-                    (rollout.batch=100000000, for 60 numbers of observations in every step)";
+        let line = "this would take about 105 GB of memory, and 22 GB are free: 51 GB of it for the step \
+                    buffers (rollout.batch=100000000 with 60 numbers of observations in every step)";
         assert_eq!(refused(std::slice::from_ref(&run), 22e9), line);
         let two = refused(&[estimate("p3o", "PointGoal", &[]), run], 22e9);
         assert!(
@@ -430,9 +438,9 @@ mod tests {
             "{two}"
         );
         let wide = refused(&[estimate("cpo", "PointGoal", &["net.hidden=[9000,9000]"])], 1e9);
-        assert!(wide.ends_with(" GB of it are networks (net.hidden=[9000,9000] and net.gru=0)"), "{wide}");
+        assert!(wide.ends_with(" GB of it for the networks (net.hidden=[9000,9000] and net.gru=0)"), "{wide}");
         let many = refused(&[estimate("ppo", "PointGoal", &["rollout.envs=50000", "rollout.batch=50000"])], 1e7);
-        assert!(many.ends_with("are worlds (rollout.envs=50000)"), "{many}");
+        assert!(many.ends_with("for the worlds (rollout.envs=50000)"), "{many}");
     }
 
     #[test]
