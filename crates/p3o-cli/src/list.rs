@@ -4,7 +4,7 @@ use crate::Failure;
 use crate::screen::{Grid, figure, say, thousands};
 use crate::train::shown;
 use p3o::config::{Method, PRESETS, Preset};
-use p3o::run::has_checkpoint;
+use p3o::run::{has_checkpoint, is_run};
 use p3o::{Agents, Algorithm, Error, RunFolder};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -44,7 +44,7 @@ pub fn list() -> Result<(), Failure> {
 /// The runs in ./runs, with what they came to.
 fn runs() {
     let mut folders: Vec<_> = std::fs::read_dir("runs")
-        .map(|entries| entries.flatten().map(|e| e.path()).filter(|p| p.join("config.toml").is_file()).collect())
+        .map(|entries| entries.flatten().map(|e| e.path()).filter(|p| is_run(p)).collect())
         .unwrap_or_default();
     if folders.is_empty() {
         return;

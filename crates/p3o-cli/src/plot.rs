@@ -7,6 +7,7 @@ use crate::train::shown;
 use p3o::RunFolder;
 use p3o::config::{Config, Method, Setting, plain};
 use p3o::record::{Table, write_atomic};
+use p3o::run::is_run;
 use p3o_lab::figure::{Picture, Row, curves};
 use std::cmp::Ordering::Equal;
 use std::collections::BTreeSet;
@@ -104,7 +105,7 @@ fn find(named: &[PathBuf]) -> Result<(Vec<Found>, Vec<Failure>), Failure> {
 
 /// Runs at or below a folder, by name; a run's own folder is not searched.
 fn collect(folder: &Path, depth: usize, folders: &mut Vec<PathBuf>) {
-    if folder.join("config.toml").is_file() {
+    if is_run(folder) {
         folders.push(folder.to_path_buf());
     } else if depth > 0 {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();

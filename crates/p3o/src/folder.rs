@@ -60,6 +60,11 @@ pub fn previous_checkpoint_path(folder: &Path) -> PathBuf {
     folder.join("checkpoints").join("previous.safetensors")
 }
 
+/// Whether a folder looks like a run's, whole or not.
+pub fn is_run(folder: &Path) -> bool {
+    config_path(folder).is_file() || has_checkpoint(folder)
+}
+
 /// Whether a folder has a checkpoint to go on from.
 pub fn has_checkpoint(folder: &Path) -> bool {
     checkpoint_path(folder).exists() || previous_checkpoint_path(folder).exists()
@@ -146,7 +151,7 @@ fn settings(folder: &Path, checkpoint: &Checkpoint) -> Result<Config, Error> {
         Err(_) => None,
     };
     let Some((written, sealed_as)) = differ.filter(|_| next().as_ref() != Some(&sealed)) else { return Ok(sealed) };
-    let what = format!("it has {written}, and the run's checkpoint has {sealed_as}");
+    let what = format!("it has {written}, and latest.safetensors has {sealed_as}");
     Err(Error::Altered { folder: folder.to_path_buf(), path: config_path(folder), what })
 }
 
@@ -156,9 +161,7 @@ fn rows(bytes: &[u8], checkpoint: &Checkpoint) -> Result<Table, String> {
     let (table, digest) = parse_progress(bytes, updates)?;
     if table.rows.len() < updates {
         let rows = table.rows.len();
-        return Err(format!(
-            "it has {rows} rows, and the run's checkpoint was saved after {updates}: rows are missing"
-        ));
+        return Err(format!("it has {rows} rows, and latest.safetensors was saved after {updates}: rows are missing"));
     }
     let update = table.column("update").ok_or("it has no column `update`")?;
     if let Some(i) = (0..table.rows.len()).find(|&i| table.rows[i][update] != (i + 1) as f64) {
@@ -166,7 +169,7 @@ fn rows(bytes: &[u8], checkpoint: &Checkpoint) -> Result<Table, String> {
     }
     match checkpoint.rows() {
         Some(sealed) if sealed != digest => {
-            Err("its rows are not those that the run's checkpoint was saved after".into())
+            Err("its rows are not those that latest.safetensors was saved after".into())
         }
         _ => Ok(table),
     }

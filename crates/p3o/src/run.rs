@@ -5,7 +5,7 @@ use crate::checkpoint;
 use crate::config::{Config, make_env};
 use crate::error::Error;
 use crate::folder::{RunFolder, config_path, next_config_path, progress_path};
-pub use crate::folder::{checkpoint_path, has_checkpoint, load_config, previous_checkpoint_path};
+pub use crate::folder::{checkpoint_path, has_checkpoint, is_run, load_config, previous_checkpoint_path};
 use crate::learner::{Learner, Report};
 use crate::provenance;
 use crate::record::{EventWriter, ProgressCsv, RunLock, Table, create_folder, write_atomic, write_keeping};

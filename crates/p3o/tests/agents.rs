@@ -160,7 +160,7 @@ fn what_is_no_policy_is_refused_in_one_line() {
     // Settings of another network, and a checkpoint with a flipped bit.
     std::fs::write(folder.join("config.toml"), small_task("p3o", "PointGoal", &["net.hidden=[8]"]).to_toml()).unwrap();
     assert!(refusal(&folder).contains(
-        "config.toml was altered: it has net.hidden = [8], and the run's checkpoint has net.hidden = [16, 16]"
+        "config.toml was altered: it has net.hidden = [8], and latest.safetensors has net.hidden = [16, 16]"
     ));
     let mut bytes = std::fs::read(checkpoint_path(&folder)).unwrap();
     let last = bytes.len() - 1;

@@ -64,7 +64,7 @@ fn an_edited_limit_is_refused_until_it_is_adopted_or_undone() {
     assert_eq!(
         refusal(&folder),
         format!(
-            "{} was altered: it has limits.hazards = 65.0, and the run's checkpoint has limits.hazards = 25.0",
+            "{} was altered: it has limits.hazards = 65.0, and latest.safetensors has limits.hazards = 25.0",
             path.display()
         )
     );
@@ -121,7 +121,7 @@ fn altered_rows_are_refused_and_none_is_deleted() {
         ("another number", other(3, rows[3].replacen("3,", "30,", 1)), "line 4 was altered"),
         ("another speed", other(1, rows[1].replacen("400", "401", 1)), "line 2 was altered"),
         ("no number", other(2, rows[2].replacen("2,", "x,", 1)), "line 3: \"x\" is not a number"),
-        ("a row less", rows[..6].concat(), "it has 5 rows, and the run's checkpoint was saved after 6"),
+        ("a row less", rows[..6].concat(), "it has 5 rows, and latest.safetensors was saved after 6"),
         ("no rows", rows[0].clone(), "it has 0 rows"),
         ("another column", other(0, rows[0].replacen("return", "retorn", 1)), "line 2 was altered"),
     ];
@@ -145,7 +145,7 @@ fn rows_of_another_run_are_refused_although_they_are_whole() {
         train(&mut run, u64::MAX);
     });
     std::fs::copy(other.join("progress.csv"), folder.join("progress.csv")).unwrap();
-    assert!(refusal(&folder).ends_with("its rows are not those that the run's checkpoint was saved after"));
+    assert!(refusal(&folder).ends_with("its rows are not those that latest.safetensors was saved after"));
     // Adopted on purpose, the run says so ever after.
     let adopted = Run::adopt(&folder, &named_task).unwrap();
     assert_eq!(adopted, ["progress.csv as it was at step 2400: its rows were not those of the checkpoint"]);
