@@ -76,6 +76,9 @@ pub struct TrainArgs {
     /// Threads to use; the results do not depend on it [default: all cores].
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
+    /// Where the networks learn: cpu, cuda, cuda:N, or auto, which takes a GPU where there is one.
+    #[arg(long, default_value = "cpu")]
+    pub device: String,
     /// Show what would be trained, with its memory and its time; train nothing and write nothing.
     #[arg(long)]
     pub dry_run: bool,
@@ -188,6 +191,9 @@ pub struct ResumeArgs {
     /// Threads to use; the results do not depend on it [default: all cores].
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
+    /// Where the networks learn: cpu, cuda, cuda:N, or auto, which takes a GPU where there is one.
+    #[arg(long, default_value = "cpu")]
+    pub device: String,
 }
 
 /// Arguments of `adopt`.

@@ -3,6 +3,7 @@
 mod args;
 mod bench;
 mod compare;
+mod device;
 mod dry_run;
 mod env_step;
 mod evaluate;

@@ -1,13 +1,14 @@
 //! `p3o train` and `p3o resume`.
 
 use crate::args::{AdoptArgs, ResumeArgs, TrainArgs};
+use crate::device::Device;
 use crate::screen::{Grid, Progress, duration, figure, say, thousands};
 use crate::{Failure, dry_run, pool, stop_on_ctrl_c};
 use p3o::config::{Resolved, count};
 use p3o::error::visible;
 use p3o::record::{ProgressCsv, read_text_stream, write_atomic};
-use p3o::run::{Summary, named_task};
-use p3o::{Config, Error, Finish, Method, Request, Run};
+use p3o::run::{Summary, check_folder, named_task};
+use p3o::{Config, Error, Finish, Learner, Method, Request, Run};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -25,9 +26,12 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
     if args.dry_run {
         return dry_run::of_run(&about, &config, &folder, threads);
     }
-    drive(threads, Some(about), move || {
+    let device = Device::named(&args.device)?;
+    drive(threads, Some(about), device.remark(), move || {
         let make = named_task(&config)?;
-        Run::start(config, &*make, &folder)
+        check_folder(&folder)?;
+        let learner = Learner::with_engines(config, &*make, &|networks, several| device.engine(networks, several))?;
+        Run::start_learner(learner, &folder)
     })
 }
 
@@ -58,7 +62,10 @@ pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
         let hint = of.map_or(String::new(), |run| format!("; go on with p3o resume {}", shown(run)));
         return Err(Failure::Failed(format!("{} is a file, not a run's folder{hint}", folder.display())));
     }
-    drive(args.threads.map(usize::from), None, move || Run::resume(&folder, &named_task, steps))
+    let device = Device::named(&args.device)?;
+    drive(args.threads.map(usize::from), None, device.remark(), move || {
+        Run::resume_on(&folder, &named_task, steps, &|networks, several| device.engine(networks, several))
+    })
 }
 
 /// From arguments to a valid configuration.
@@ -116,13 +123,14 @@ fn free_folder(config: &Config) -> PathBuf {
 fn drive(
     threads: Option<usize>,
     about: Option<String>,
+    remark: Option<String>,
     open: impl FnOnce() -> Result<Run, Error> + Send,
 ) -> Result<(), Failure> {
     let stop = stop_on_ctrl_c("finishing this update, then saving")?;
     pool(threads)?.install(|| {
         let mut run = open()?;
         say!("{}", about.unwrap_or_else(|| going_on(&run)));
-        run.notes().iter().for_each(|note| say!("{note}"));
+        remark.iter().chain(run.notes()).for_each(|note| say!("{note}"));
         let folder = run.folder().to_path_buf();
         let progress = Progress::new(run.learner());
         let finish = run.train(&mut |run, report| {

@@ -2,6 +2,7 @@
 
 mod bench;
 mod compare;
+mod device;
 mod env_step;
 mod evaluate;
 mod full_disk;

@@ -99,7 +99,7 @@ impl Critic {
     }
 
     /// Takes in the targets' statistics; V stays the same function, unless it has learnt nothing yet.
-    fn rescale(&mut self, targets: &[f32]) {
+    pub fn rescale(&mut self, targets: &[f32]) {
         let (old, new) = (self.scale, self.scale.after(targets));
         self.scale = new;
         if !old.seen {

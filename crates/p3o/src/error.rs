@@ -375,6 +375,9 @@ pub enum Error {
     /// A cost that could be anything.
     #[error("no bound of the cost {0} is known, so no number of episodes shows that its limit is kept")]
     NoBound(String),
+    /// A device that networks cannot learn on.
+    #[error("{0}")]
+    Engine(String),
     /// More memory than there is.
     #[error(
         "{} about {} of memory, and {} are free{}",

@@ -11,8 +11,7 @@ use crate::algo::{Passes, Update, p3o};
 use crate::batch::{Members, TrainingBatch};
 use crate::config::Config;
 use crate::critic::Critic;
-use crate::engine::cpu::CpuEngine;
-use crate::engine::{Engine, Networks};
+use crate::engine::{self, Engine, Networks};
 use crate::normalize::{Moments, Normalizer};
 use crate::policy::Policy;
 use crate::rollout::EnvSteps;
@@ -67,7 +66,8 @@ impl Group {
         signals: &Signals,
         shuffles: Vec<ChaCha8Rng>,
         rng: &mut ChaCha8Rng,
-    ) -> Self {
+        engines: &engine::Maker,
+    ) -> Result<Self, String> {
         let dim = spec.obs_dim / spec.agents;
         let members = Members { agents, all: spec.agents, dim };
         let policy = Policy::new(&config.net, dim, &spec.action, rng);
@@ -76,14 +76,14 @@ impl Group {
         let bptt = if config.net.is_recurrent() { config.net.bptt } else { 1 };
         let initial = || config.own.section().get("multiplier").and_then(|value| value.as_float());
         let first = config.algorithm().info().multipliers.then(initial).flatten().map(Multiplier::new);
-        Group {
+        Ok(Group {
             normalizer: Normalizer::new(dim, config.rollout.normalize_obs),
-            engine: Box::new(CpuEngine::new(Networks { policy, critics }, members.agents.len() > 1)),
+            engine: engines(Networks { policy, critics }, members.agents.len() > 1)?,
             shuffles,
             multipliers: first.map_or(Vec::new(), |first| vec![first; signals.constraints().len()]),
             batch: TrainingBatch::new(signals.all().len(), bptt, &members),
             members,
-        }
+        })
     }
 
     /// What acts for the group.

@@ -5,6 +5,7 @@ use crate::agent::{Agent, Mind};
 use crate::algo::p3o::{Measured, estimate};
 use crate::algo::{Passes, mean_rows};
 use crate::config::Config;
+use crate::engine;
 use crate::error::{ConfigError, Error};
 use crate::group::{Group, GroupReport, Round};
 use crate::memory;
@@ -99,12 +100,21 @@ pub struct Report {
 impl Learner {
     /// A fresh learner in the worlds that `make` makes.
     pub fn new(config: Config, make: &dyn Fn() -> Box<dyn Env>) -> Result<Self, Error> {
+        Self::with_engines(config, make, &engine::on_cpu)
+    }
+
+    /// The same with its networks where `engines` puts them.
+    pub fn with_engines(
+        config: Config,
+        make: &dyn Fn() -> Box<dyn Env>,
+        engines: &engine::Maker,
+    ) -> Result<Self, Error> {
         // Before so many worlds are made: their number may make no sense.
         let spec = make().spec().clone();
         config.check(&spec)?;
         memory::check(&config, &spec)?;
         let worlds = Box::new(VecEnv::new(make, config.rollout.envs));
-        Self::assemble(config, spec, worlds)
+        Self::assemble(config, spec, worlds, engines)
     }
 
     /// A fresh learner in some worlds, `rollout.envs` of them.
@@ -116,10 +126,15 @@ impl Learner {
             return Err(ConfigError::OutOfRange { key: "rollout.envs".into(), takes, given }.into());
         }
         memory::check(&config, &spec)?;
-        Self::assemble(config, spec, worlds)
+        Self::assemble(config, spec, worlds, &engine::on_cpu)
     }
 
-    fn assemble(config: Config, spec: EnvSpec, worlds: Box<dyn VectorEnv>) -> Result<Self, Error> {
+    fn assemble(
+        config: Config,
+        spec: EnvSpec,
+        worlds: Box<dyn VectorEnv>,
+        engines: &engine::Maker,
+    ) -> Result<Self, Error> {
         let (steps, bootstrap) = (config.env_steps(), config.rollout.bootstrap);
         let collector = Collector::new(worlds, steps, config.run.seed, bootstrap)
             .map_err(|error| Error::World { update: 1, error })?;
@@ -128,9 +143,9 @@ impl Learner {
         let mut rng = stream(config.run.seed, INIT_STREAM);
         let groups = config.groups(&spec).into_iter().enumerate().map(|(g, agents)| {
             let shuffles = (0..streams).map(|i| stream(config.run.seed, SHUFFLE_STREAM - (g * streams + i) as u64));
-            Group::new(&config, &spec, agents, &signals, shuffles.collect(), &mut rng)
+            Group::new(&config, &spec, agents, &signals, shuffles.collect(), &mut rng, engines)
         });
-        let groups = groups.collect();
+        let groups = groups.collect::<Result<_, String>>().map_err(Error::Engine)?;
         let progress = Progress { costs: vec![0.0; spec.costs.len()], ..Progress::default() };
         Ok(Learner { config, spec, signals, groups, collector, progress, adopted: Vec::new() })
     }
@@ -161,6 +176,11 @@ impl Learner {
         }
         self.config = config;
         Ok(())
+    }
+
+    /// Where its networks learn.
+    pub fn device(&self) -> String {
+        self.groups[0].engine.name()
     }
 
     /// The world's description.

@@ -17,10 +17,11 @@ struct Sitting {
     cpu: String,
     instructions: &'static str,
     threads: usize,
+    device: String,
 }
 
 /// Notes a sitting that starts now, at a step.
-pub(crate) fn note(folder: &Path, from_step: u64) -> std::io::Result<()> {
+pub(crate) fn note(folder: &Path, from_step: u64, device: String) -> std::io::Result<()> {
     let sitting = Sitting {
         from_step,
         program: env!("CARGO_PKG_VERSION"),
@@ -28,6 +29,7 @@ pub(crate) fn note(folder: &Path, from_step: u64) -> std::io::Result<()> {
         cpu: cpu(),
         instructions: p3o_nn::instruction_set(),
         threads: rayon::current_num_threads(),
+        device,
     };
     let path = folder.join("provenance.toml");
     // What cannot be read is started anew: the run does not depend on it.

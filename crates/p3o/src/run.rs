@@ -3,6 +3,7 @@
 use crate::algo::Passes;
 use crate::checkpoint;
 use crate::config::{Config, make_env};
+use crate::engine;
 use crate::error::Error;
 use crate::folder::{RunFolder, config_path, next_config_path, progress_path};
 pub use crate::folder::{checkpoint_path, has_checkpoint, is_run, load_config, previous_checkpoint_path};
@@ -96,18 +97,23 @@ impl Run {
         let events = EventWriter::create(&folder.join("tensorboard"), None)?;
         let mut run = Run::assemble(folder, learner, csv, events, lock);
         run.save()?;
-        provenance::note(folder, 0)?;
+        provenance::note(folder, 0, run.learner.device())?;
         Ok(run)
     }
 
     /// Goes on from a folder's checkpoint, if need be to another number of steps than it was to have.
     pub fn resume(folder: &Path, make: &Maker, steps: Option<u64>) -> Result<Run, Error> {
+        Run::resume_on(folder, make, steps, &engine::on_cpu)
+    }
+
+    /// The same with the networks where `engines` puts them.
+    pub fn resume_on(folder: &Path, make: &Maker, steps: Option<u64>, engines: &engine::Maker) -> Result<Run, Error> {
         let lock = lock(folder)?;
         let found = RunFolder::open_to_go_on(folder)?;
         let mut config = found.config.clone();
         config.run.steps = steps.unwrap_or(config.run.steps);
         let env = make(&config)?;
-        Run::go_on(Learner::new(config, &*env)?, found, lock)
+        Run::go_on(Learner::with_engines(config, &*env, engines)?, found, lock)
     }
 
     /// The same for a fresh learner with the run's settings, but perhaps another number of steps.
@@ -149,7 +155,7 @@ impl Run {
         if !continued {
             run.notes.push("These worlds cannot be continued from a checkpoint: new episodes have started.".into());
         }
-        provenance::note(folder, made.steps)?;
+        provenance::note(folder, made.steps, run.learner.device())?;
         // What an earlier sitting came to is no longer what the run came to.
         for stale in ["summary.json", "failure.txt"] {
             std::fs::remove_file(folder.join(stale)).ok();

@@ -187,7 +187,7 @@ impl PolicyEngine for CpuActor<'_> {
         norm(gradient)
     }
 
-    fn gradient(&self) -> Vec<f64> {
+    fn gradient(&mut self) -> Vec<f64> {
         self.side.net.gradient().iter().chain(&self.side.d_log_std).map(|&g| f64::from(g)).collect()
     }
 
@@ -216,7 +216,7 @@ impl PolicyEngine for CpuActor<'_> {
         product.chain(v_log_std.iter().map(|v| 2.0 * v)).collect()
     }
 
-    fn parameters(&self) -> Vec<f32> {
+    fn parameters(&mut self) -> Vec<f32> {
         self.policy.parameters()
     }
 

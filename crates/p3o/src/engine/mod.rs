@@ -101,8 +101,22 @@ impl Networks {
     }
 }
 
+/// Puts the networks of a group into an engine; the second argument says whether the critics see several agents in a row, and so
+/// other rows than the actor. What goes wrong is a sentence.
+pub type Maker<'a> = dyn Fn(Networks, bool) -> Result<Box<dyn Engine>, String> + 'a;
+
+/// The maker of [`cpu::CpuEngine`]s.
+pub fn on_cpu(networks: Networks, several: bool) -> Result<Box<dyn Engine>, String> {
+    Ok(Box::new(cpu::CpuEngine::new(networks, several)))
+}
+
 /// Where one group's networks live and learn.
 pub trait Engine: Send {
+    /// Where it is, for the record of a run.
+    fn name(&self) -> String {
+        "cpu".into()
+    }
+
     /// The networks, as they stand between two updates.
     fn networks(&self) -> &Networks;
 
@@ -141,13 +155,13 @@ pub trait PolicyEngine: Send {
     fn step(&mut self, learning_rate: f64) -> f64;
 
     /// The gradient of the last pass, in the order of [`PolicyEngine::parameters`].
-    fn gradient(&self) -> Vec<f64>;
+    fn gradient(&mut self) -> Vec<f64>;
 
     /// H v without damping, H the Hessian of the mean KL at the policy that collected the batch.
     fn fisher_product(&mut self, v: &[f64]) -> Vec<f64>;
 
     /// All parameters of the policy.
-    fn parameters(&self) -> Vec<f32>;
+    fn parameters(&mut self) -> Vec<f32>;
 
     /// Replaces all parameters of the policy.
     fn set_parameters(&mut self, parameters: &[f32]);

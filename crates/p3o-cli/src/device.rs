@@ -1,0 +1,48 @@
+//! `--device`: where the networks learn.
+
+use crate::Failure;
+use p3o::engine::{Engine, Networks, on_cpu};
+use p3o_gpu::cuda::Cuda;
+use p3o_gpu::device::Device as _;
+use p3o_gpu::engine::DeviceEngine;
+
+/// Where the networks learn.
+pub enum Device {
+    /// In host memory.
+    Cpu,
+    /// On a GPU.
+    Cuda(Cuda),
+}
+
+impl Device {
+    /// From its name: `cpu`, `cuda`, `cuda:N`, or `auto`, which takes a GPU where there is one.
+    pub fn named(name: &str) -> Result<Device, Failure> {
+        let failed = |reason: String| Failure::Failed(format!("--device {name}: {reason}"));
+        match (name, name.strip_prefix("cuda:").map(str::parse)) {
+            ("cpu", _) => Ok(Device::Cpu),
+            ("auto", _) => Ok(Cuda::open(0).map_or(Device::Cpu, Device::Cuda)),
+            ("cuda", _) => Cuda::open(0).map(Device::Cuda).map_err(failed),
+            (_, Some(Ok(number))) => Cuda::open(number).map(Device::Cuda).map_err(failed),
+            _ => Err(Failure::Usage(format!("--device takes cpu, cuda, cuda:N or auto, not `{name}`"))),
+        }
+    }
+
+    /// Puts the networks of a group there.
+    pub fn engine(&self, networks: Networks, several: bool) -> Result<Box<dyn Engine>, String> {
+        match self {
+            Device::Cpu => on_cpu(networks, several),
+            Device::Cuda(gpu) => {
+                let another = || -> Result<Box<dyn p3o_gpu::device::Device>, String> { Ok(Box::new(gpu.again()?)) };
+                Ok(Box::new(DeviceEngine::new(networks, &another)?))
+            }
+        }
+    }
+
+    /// What a person is told, if it is not the CPU.
+    pub fn remark(&self) -> Option<String> {
+        match self {
+            Device::Cpu => None,
+            Device::Cuda(gpu) => Some(format!("The networks learn on {}.", gpu.name())),
+        }
+    }
+}
