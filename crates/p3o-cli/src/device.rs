@@ -11,18 +11,19 @@ pub enum Device {
     /// In host memory.
     Cpu,
     /// On a GPU.
-    Cuda(Cuda),
+    Cuda(Box<Cuda>),
 }
 
 impl Device {
     /// From its name: `cpu`, `cuda`, `cuda:N`, or `auto`, which takes a GPU where there is one.
     pub fn named(name: &str) -> Result<Device, Failure> {
         let failed = |reason: String| Failure::Failed(format!("--device {name}: {reason}"));
+        let open = |number: usize| Cuda::open(number).map(|gpu| Device::Cuda(Box::new(gpu)));
         match (name, name.strip_prefix("cuda:").map(str::parse)) {
             ("cpu", _) => Ok(Device::Cpu),
-            ("auto", _) => Ok(Cuda::open(0).map_or(Device::Cpu, Device::Cuda)),
-            ("cuda", _) => Cuda::open(0).map(Device::Cuda).map_err(failed),
-            (_, Some(Ok(number))) => Cuda::open(number).map(Device::Cuda).map_err(failed),
+            ("auto", _) => Ok(open(0).unwrap_or(Device::Cpu)),
+            ("cuda", _) => open(0).map_err(failed),
+            (_, Some(Ok(number))) => open(number).map_err(failed),
             _ => Err(Failure::Usage(format!("--device takes cpu, cuda, cuda:N or auto, not `{name}`"))),
         }
     }

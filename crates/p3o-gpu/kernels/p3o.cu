@@ -3,7 +3,7 @@
 // mirrors every kernel.
 
 enum { TANH = 0, RELU = 1, IDENTITY = 2 };
-enum { TILE = 64, DEPTH = 16 };       // of a product: rows and columns of a block, inputs of a step
+enum { TILE = 128, DEPTH = 16 };      // of a product: rows of a block, inputs of a step
 enum { ROWS = 128 };                  // rows of a block that looks at rows one by one
 enum { MOST_COSTS = 16, EXTRA = 2 };  // constraints, and terms beside the reward's and theirs
 
@@ -20,85 +20,118 @@ __device__ inline float slope(float y, int activation) {
     return 1.f;
 }
 
-// One block's tile of a product: a thread has 4 x 4 sums. `a(r, k)` and `b(k, c)` are zero outside of their matrices.
-template <class A, class B> __device__ inline void product(float (&sum)[4][4], int depth, A a, B b) {
-    __shared__ float left[DEPTH][TILE + 4], right[DEPTH][TILE + 4];
-    const int thread = threadIdx.x, row = thread / 16 * 4, column = thread % 16 * 4;
+// One block's tile of a product, TILE rows by 16 N columns: a thread has 8 x N sums. `a(r, k)` and `b(k, c)` are zero outside of
+// their matrices; whether neighbouring threads read along k or across it follows the layout of each. `see` is shown every step's
+// part of b.
+template <int N, bool ALONG_A, bool ALONG_B, class A, class B, class See> __device__ inline void product(float (&sum)[8][N], int depth, A a, B b, See see) {
+    constexpr int COLUMNS = 16 * N;
+    __shared__ __align__(16) float left[DEPTH][TILE + 4], right[DEPTH][COLUMNS + 4];
+    const int thread = threadIdx.x, row = thread / 16 * 8, column = thread % 16 * N;
     for (int k = 0; k < depth; k += DEPTH) {
+#pragma unroll
         for (int i = thread; i < DEPTH * TILE; i += 256) {
-            left[i % DEPTH][i / DEPTH] = a(i / DEPTH, k + i % DEPTH);
-            right[i / TILE][i % TILE] = b(k + i / TILE, i % TILE);
+            const int j = ALONG_A ? i % DEPTH : i / TILE, r = ALONG_A ? i / DEPTH : i % TILE;
+            left[j][r] = a(r, k + j);
+        }
+#pragma unroll
+        for (int i = thread; i < DEPTH * COLUMNS; i += 256) {
+            const int j = ALONG_B ? i % DEPTH : i / COLUMNS, c = ALONG_B ? i / DEPTH : i % COLUMNS;
+            right[j][c] = b(k + j, c);
         }
         __syncthreads();
-        for (int j = 0; j < DEPTH; j++)
-            for (int r = 0; r < 4; r++)
-                for (int c = 0; c < 4; c++) sum[r][c] = fmaf(left[j][row + r], right[j][column + c], sum[r][c]);
+#pragma unroll
+        for (int j = 0; j < DEPTH; j++) {
+            float x[8], y[N];
+            *(float4*)x = *(const float4*)&left[j][row];
+            *(float4*)(x + 4) = *(const float4*)&left[j][row + 4];
+            if constexpr (N == 8) {
+                *(float4*)y = *(const float4*)&right[j][column];
+                *(float4*)(y + 4) = *(const float4*)&right[j][column + 4];
+            } else y[0] = right[j][column];
+#pragma unroll
+            for (int r = 0; r < 8; r++)
+#pragma unroll
+                for (int c = 0; c < N; c++) sum[r][c] = fmaf(x[r], y[c], sum[r][c]);
+        }
+        see(&right[0][0], COLUMNS + 4);
         __syncthreads();
     }
 }
 
-// y = activation(x w + b)
-extern "C" __global__ void __launch_bounds__(256) forward(const float* x, const float* w, const float* b, float* y, int rows, int inputs, int outputs, int activation) {
-    const int row = blockIdx.y * TILE, column = blockIdx.x * TILE;
-    float sum[4][4] = {};
-    product(sum, inputs,
-        [&](int r, int k) { return row + r < rows && k < inputs ? x[(long)(row + r) * inputs + k] : 0.f; },
-        [&](int k, int c) { return k < inputs && column + c < outputs ? w[(long)k * outputs + column + c] : 0.f; });
-    for (int i = 0; i < 4; i++)
-        for (int j = 0; j < 4; j++) {
-            const int r = row + threadIdx.x / 16 * 4 + i, c = column + threadIdx.x % 16 * 4 + j;
-            if (r < rows && c < outputs) y[(long)r * outputs + c] = activate(sum[i][j] + b[c], activation);
-        }
+struct Nothing { __device__ void operator()(const float*, int) const {} };
+
+// Calls `f(row, column, sum)` for every sum of a thread.
+template <int N, class F> __device__ inline void each(const float (&sum)[8][N], F f) {
+    const int row = blockIdx.y * TILE + threadIdx.x / 16 * 8, column = blockIdx.x * 16 * N + threadIdx.x % 16 * N;
+#pragma unroll
+    for (int r = 0; r < 8; r++)
+#pragma unroll
+        for (int c = 0; c < N; c++) f(row + r, column + c, sum[r][c]);
 }
+
+// Every product has a wide form and a narrow one, for matrices of up to 16 columns.
+#define BOTH(name, parameters, arguments)                                                                     \
+    extern "C" __global__ void __launch_bounds__(256) name parameters { name##_of<8> arguments; }             \
+    extern "C" __global__ void __launch_bounds__(256) name##_narrow parameters { name##_of<1> arguments; }
+
+// y = activation(x w + b)
+template <int N> __device__ inline void forward_of(const float* x, const float* w, const float* b, float* y, int rows, int inputs, int outputs, int activation) {
+    const int row = blockIdx.y * TILE, column = blockIdx.x * 16 * N;
+    float sum[8][N] = {};
+    product<N, true, false>(sum, inputs,
+        [&](int r, int k) { return row + r < rows && k < inputs ? x[(long)(row + r) * inputs + k] : 0.f; },
+        [&](int k, int c) { return k < inputs && column + c < outputs ? w[(long)k * outputs + column + c] : 0.f; }, Nothing());
+    each<N>(sum, [&](int r, int c, float s) { if (r < rows && c < outputs) y[(long)r * outputs + c] = activate(s + b[c], activation); });
+}
+BOTH(forward, (const float* x, const float* w, const float* b, float* y, int rows, int inputs, int outputs, int activation), (x, w, b, y, rows, inputs, outputs, activation))
 
 // The tangent of `forward` at its result y: ty = activation'(y) (tx w + x v + c), where v and c are the directions of w and b; the
 // first layer's inputs have no tangent (tx is null).
-extern "C" __global__ void __launch_bounds__(256) forward_tangent(const float* x, const float* tx, const float* w, const float* v, const float* c0, const float* y, float* ty, int rows, int inputs, int outputs, int activation) {
-    const int row = blockIdx.y * TILE, column = blockIdx.x * TILE;
-    float sum[4][4] = {};
-    product(sum, inputs,
-        [&](int r, int k) { return row + r < rows && k < inputs ? x[(long)(row + r) * inputs + k] : 0.f; },
-        [&](int k, int c) { return k < inputs && column + c < outputs ? v[(long)k * outputs + column + c] : 0.f; });
-    if (tx)
-        product(sum, inputs,
-            [&](int r, int k) { return row + r < rows && k < inputs ? tx[(long)(row + r) * inputs + k] : 0.f; },
-            [&](int k, int c) { return k < inputs && column + c < outputs ? w[(long)k * outputs + column + c] : 0.f; });
-    for (int i = 0; i < 4; i++)
-        for (int j = 0; j < 4; j++) {
-            const int r = row + threadIdx.x / 16 * 4 + i, c = column + threadIdx.x % 16 * 4 + j;
-            if (r < rows && c < outputs) ty[(long)r * outputs + c] = slope(y[(long)r * outputs + c], activation) * (sum[i][j] + c0[c]);
-        }
+template <int N> __device__ inline void tangent_of(const float* x, const float* tx, const float* w, const float* v, const float* c0, const float* y, float* ty, int rows, int inputs, int outputs, int activation) {
+    const int row = blockIdx.y * TILE, column = blockIdx.x * 16 * N;
+    float sum[8][N] = {};
+    const auto of = [&](const float* left, const float* right) {
+        product<N, true, false>(sum, inputs,
+            [&](int r, int k) { return row + r < rows && k < inputs ? left[(long)(row + r) * inputs + k] : 0.f; },
+            [&](int k, int c) { return k < inputs && column + c < outputs ? right[(long)k * outputs + column + c] : 0.f; }, Nothing());
+    };
+    of(x, v);
+    if (tx) of(tx, w);
+    each<N>(sum, [&](int r, int c, float s) {
+        if (r < rows && c < outputs) ty[(long)r * outputs + c] = slope(y[(long)r * outputs + c], activation) * (s + c0[c]);
+    });
 }
+BOTH(tangent, (const float* x, const float* tx, const float* w, const float* v, const float* c0, const float* y, float* ty, int rows, int inputs, int outputs, int activation), (x, tx, w, v, c0, y, ty, rows, inputs, outputs, activation))
 
 // The gradient with respect to a layer's inputs x, which are the layer before's values: dx = activation'(x) (d w^T)
-extern "C" __global__ void __launch_bounds__(256) backward(const float* d, const float* w, const float* x, float* dx, int rows, int inputs, int outputs, int activation) {
-    const int row = blockIdx.y * TILE, column = blockIdx.x * TILE;
-    float sum[4][4] = {};
-    product(sum, outputs,
+template <int N> __device__ inline void backward_of(const float* d, const float* w, const float* x, float* dx, int rows, int inputs, int outputs, int activation) {
+    const int row = blockIdx.y * TILE, column = blockIdx.x * 16 * N;
+    float sum[8][N] = {};
+    product<N, true, true>(sum, outputs,
         [&](int r, int k) { return row + r < rows && k < outputs ? d[(long)(row + r) * outputs + k] : 0.f; },
-        [&](int k, int c) { return k < outputs && column + c < inputs ? w[(long)(column + c) * outputs + k] : 0.f; });
-    for (int i = 0; i < 4; i++)
-        for (int j = 0; j < 4; j++) {
-            const int r = row + threadIdx.x / 16 * 4 + i, c = column + threadIdx.x % 16 * 4 + j;
-            if (r < rows && c < inputs) dx[(long)r * inputs + c] = slope(x[(long)r * inputs + c], activation) * sum[i][j];
-        }
+        [&](int k, int c) { return k < outputs && column + c < inputs ? w[(long)(column + c) * outputs + k] : 0.f; }, Nothing());
+    each<N>(sum, [&](int r, int c, float s) { if (r < rows && c < inputs) dx[(long)r * inputs + c] = slope(x[(long)r * inputs + c], activation) * s; });
 }
+BOTH(backward, (const float* d, const float* w, const float* x, float* dx, int rows, int inputs, int outputs, int activation), (d, w, x, dx, rows, inputs, outputs, activation))
 
-// One part's x^T d, and below it the sums of d: a part is `chunk` rows, and blockIdx.z its number. The row of ones below x makes
-// the bias one more input.
-extern "C" __global__ void __launch_bounds__(256) weight_parts(const float* x, const float* d, float* parts, int rows, int inputs, int outputs, int chunk) {
-    const int first = blockIdx.z * chunk, here = min(chunk, rows - first), row = blockIdx.y * TILE, column = blockIdx.x * TILE;
-    float sum[4][4] = {};
-    product(sum, here,
-        [&](int i, int k) { return k >= here || row + i > inputs ? 0.f : row + i == inputs ? 1.f : x[(long)(first + k) * inputs + row + i]; },
-        [&](int k, int c) { return k < here && column + c < outputs ? d[(long)(first + k) * outputs + column + c] : 0.f; });
+// One part's x^T d, and below it the sums of d, which the first row of blocks adds up: a part is `chunk` rows, and blockIdx.z its
+// number.
+template <int N> __device__ inline void weights_of(const float* x, const float* d, float* parts, int rows, int inputs, int outputs, int chunk) {
+    const int first = blockIdx.z * chunk, here = min(chunk, rows - first), row = blockIdx.y * TILE, column = blockIdx.x * 16 * N;
+    float sum[8][N] = {}, bias = 0.f;
+    product<N, false, false>(sum, here,
+        [&](int i, int k) { return k < here && row + i < inputs ? x[(long)(first + k) * inputs + row + i] : 0.f; },
+        [&](int k, int c) { return k < here && column + c < outputs ? d[(long)(first + k) * outputs + column + c] : 0.f; },
+        [&](const float* right, int stride) {
+            if (blockIdx.y == 0 && threadIdx.x < 16 * N)
+                for (int j = 0; j < DEPTH; j++) bias += right[j * stride + threadIdx.x];
+        });
     float* part = parts + (long)blockIdx.z * (inputs + 1) * outputs;
-    for (int i = 0; i < 4; i++)
-        for (int j = 0; j < 4; j++) {
-            const int r = row + threadIdx.x / 16 * 4 + i, c = column + threadIdx.x % 16 * 4 + j;
-            if (r <= inputs && c < outputs) part[(long)r * outputs + c] = sum[i][j];
-        }
+    each<N>(sum, [&](int r, int c, float s) { if (r < inputs && c < outputs) part[(long)r * outputs + c] = s; });
+    const int c = column + threadIdx.x;
+    if (blockIdx.y == 0 && threadIdx.x < 16 * N && c < outputs) part[(long)inputs * outputs + c] = bias;
 }
+BOTH(weights, (const float* x, const float* d, float* parts, int rows, int inputs, int outputs, int chunk), (x, d, parts, rows, inputs, outputs, chunk))
 
 // Parts of `length` numbers, added in their order.
 extern "C" __global__ void add_parts(const float* parts, float* total, int count, int length) {

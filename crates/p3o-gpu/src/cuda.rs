@@ -12,8 +12,11 @@ use std::sync::Arc;
 
 /// Made from `p3o.cu` by `tools/kernels`.
 const KERNELS: &str = include_str!("../kernels/p3o.ptx");
-/// Rows and columns of a block of a product.
-const TILE: usize = 64;
+/// Rows of a block of a product.
+const TILE: usize = 128;
+/// Columns of a block, and those up to which the narrow form of a product is taken.
+const WIDE: usize = 128;
+const NARROW: usize = 16;
 
 /// See the module. Its work is done in the order in which it is asked for.
 pub struct Cuda {
@@ -27,10 +30,10 @@ pub struct Cuda {
 }
 
 struct Kernels {
-    forward: CudaFunction,
-    forward_tangent: CudaFunction,
-    backward: CudaFunction,
-    weight_parts: CudaFunction,
+    forward: Product,
+    tangent: Product,
+    backward: Product,
+    weights: Product,
     add_parts: CudaFunction,
     add_double_parts: CudaFunction,
     squares: CudaFunction,
@@ -39,6 +42,12 @@ struct Kernels {
     policy_rows: CudaFunction,
     fisher_rows: CudaFunction,
     value_rows: CudaFunction,
+}
+
+/// A product in its wide and its narrow form.
+struct Product {
+    wide: CudaFunction,
+    narrow: CudaFunction,
 }
 
 /// The argument of the kernel `policy_rows`, field by field.
@@ -108,11 +117,13 @@ impl Cuda {
     fn with(context: Arc<CudaContext>, module: Arc<CudaModule>) -> Outcome<Cuda> {
         let stream = context.new_stream().map_err(told)?;
         let kernel = |name: &str| module.load_function(name).map_err(told);
+        let product =
+            |name: &str| Ok::<_, String>(Product { wide: kernel(name)?, narrow: kernel(&format!("{name}_narrow"))? });
         let kernels = Kernels {
-            forward: kernel("forward")?,
-            forward_tangent: kernel("forward_tangent")?,
-            backward: kernel("backward")?,
-            weight_parts: kernel("weight_parts")?,
+            forward: product("forward")?,
+            tangent: product("tangent")?,
+            backward: product("backward")?,
+            weights: product("weights")?,
             add_parts: kernel("add_parts")?,
             add_double_parts: kernel("add_double_parts")?,
             squares: kernel("squares")?,
@@ -152,10 +163,13 @@ fn number(activation: Activation) -> i32 {
     }
 }
 
-/// Blocks of 256 threads over the tiles of a matrix.
-fn tiles(rows: usize, columns: usize, layers: usize) -> LaunchConfig {
-    let grid_dim = (columns.div_ceil(TILE) as u32, rows.div_ceil(TILE) as u32, layers as u32);
-    LaunchConfig { grid_dim, block_dim: (256, 1, 1), shared_mem_bytes: 0 }
+impl Product {
+    /// The form for so many columns, and blocks of 256 threads over the tiles of so many matrices.
+    fn tiles(&self, rows: usize, columns: usize, matrices: usize) -> (&CudaFunction, LaunchConfig) {
+        let (form, width) = if columns <= NARROW { (&self.narrow, NARROW) } else { (&self.wide, WIDE) };
+        let grid_dim = (columns.div_ceil(width) as u32, rows.div_ceil(TILE) as u32, matrices as u32);
+        (form, LaunchConfig { grid_dim, block_dim: (256, 1, 1), shared_mem_bytes: 0 })
+    }
 }
 
 /// Blocks of so many threads, a thread for each of n.
@@ -166,13 +180,17 @@ fn threads(n: usize, per_block: usize) -> LaunchConfig {
 
 /// Launches a kernel with these arguments.
 macro_rules! launch {
-    ($self:ident, $kernel:ident, $config:expr, $($argument:expr),* $(,)?) => {{
+    ($self:ident, $kernel:ident, $config:expr, $($argument:expr),* $(,)?) => {
+        launch!($self, (&$self.kernels.$kernel, $config), $($argument),*)
+    };
+    ($self:ident, $kernel_and_config:expr, $($argument:expr),* $(,)?) => {{
         $self.context.bind_to_thread().map_err(told)?;
-        let mut launch = $self.stream.launch_builder(&$self.kernels.$kernel);
+        let (kernel, config) = $kernel_and_config;
+        let mut launch = $self.stream.launch_builder(kernel);
         $(launch.arg($argument);)*
         // SAFETY: the arguments are those of the kernel in `p3o.cu`, in number, order and type; every address is that of a live
         // buffer of this device, and the engine asks for no more rows than it has made room for.
-        unsafe { launch.launch($config) }.map_err(told)?;
+        unsafe { launch.launch(config) }.map_err(told)?;
         Ok(())
     }};
 }
@@ -234,7 +252,7 @@ impl Device for Cuda {
         let Layer { at, inputs, outputs, activation } = layer;
         let (x, w, b) = (self.at(x, 0), self.at(parameters, at), self.at(parameters, layer.bias()));
         let (y, [r, i, o], activation) = (self.at(y, 0), [rows, inputs, outputs].map(whole), number(activation));
-        launch!(self, forward, tiles(rows, outputs, 1), &x, &w, &b, &y, &r, &i, &o, &activation)
+        launch!(self, self.kernels.forward.tiles(rows, outputs, 1), &x, &w, &b, &y, &r, &i, &o, &activation)
     }
 
     fn forward_tangent(
@@ -253,7 +271,21 @@ impl Device for Cuda {
         let (w, v, c) = (self.at(parameters, at), self.at(direction, at), self.at(direction, layer.bias()));
         let (y, ty, [r, i, o]) = (self.at(y, 0), self.at(ty, 0), [rows, inputs, outputs].map(whole));
         let activation = number(activation);
-        launch!(self, forward_tangent, tiles(rows, outputs, 1), &x, &tx, &w, &v, &c, &y, &ty, &r, &i, &o, &activation)
+        launch!(
+            self,
+            self.kernels.tangent.tiles(rows, outputs, 1),
+            &x,
+            &tx,
+            &w,
+            &v,
+            &c,
+            &y,
+            &ty,
+            &r,
+            &i,
+            &o,
+            &activation
+        )
     }
 
     fn backward(
@@ -269,7 +301,7 @@ impl Device for Cuda {
         let Layer { at, inputs, outputs, .. } = layer;
         let (d, w, x, dx) = (self.at(d, 0), self.at(parameters, at), self.at(x, 0), self.at(dx, 0));
         let ([r, i, o], before) = ([rows, inputs, outputs].map(whole), number(before));
-        launch!(self, backward, tiles(rows, inputs, 1), &d, &w, &x, &dx, &r, &i, &o, &before)
+        launch!(self, self.kernels.backward.tiles(rows, inputs, 1), &d, &w, &x, &dx, &r, &i, &o, &before)
     }
 
     fn weight_gradient(
@@ -285,7 +317,7 @@ impl Device for Cuda {
         let (x, d, parts, total) = (self.at(x, 0), self.at(d, 0), self.at(parts, 0), self.at(gradient, at));
         let (count, [r, i, o, chunk]) = (rows.div_ceil(CHUNK), [rows, inputs, outputs, CHUNK].map(whole));
         let summed: Outcome<()> =
-            launch!(self, weight_parts, tiles(inputs + 1, outputs, count), &x, &d, &parts, &r, &i, &o, &chunk);
+            launch!(self, self.kernels.weights.tiles(inputs, outputs, count), &x, &d, &parts, &r, &i, &o, &chunk);
         summed?;
         let [count, len] = [count, layer.len()].map(whole);
         launch!(self, add_parts, threads(layer.len(), 256), &parts, &total, &count, &len)

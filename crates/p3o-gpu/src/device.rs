@@ -6,7 +6,7 @@ use p3o_nn::Activation;
 /// Constraints of a loss, at most.
 pub const MOST_COSTS: usize = 16;
 /// Rows that are summed apart in a layer's gradient.
-pub const CHUNK: usize = 1024;
+pub const CHUNK: usize = 512;
 /// Rows of a block that looks at rows one by one; their sums are added apart.
 pub const ROWS: usize = 128;
 

@@ -53,7 +53,7 @@ impl PolicyEngine for Counting<'_> {
         self.inner.step(learning_rate)
     }
 
-    fn gradient(&self) -> Vec<f64> {
+    fn gradient(&mut self) -> Vec<f64> {
         self.inner.gradient()
     }
 
@@ -62,7 +62,7 @@ impl PolicyEngine for Counting<'_> {
         self.inner.fisher_product(v)
     }
 
-    fn parameters(&self) -> Vec<f32> {
+    fn parameters(&mut self) -> Vec<f32> {
         self.inner.parameters()
     }
 
