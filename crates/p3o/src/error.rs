@@ -89,7 +89,7 @@ pub enum ConfigError {
         cost: String,
     },
     /// More than one limit for one cost.
-    #[error("the limit of `{0}` is given twice")]
+    #[error("the limit of `{}` is given twice", visible(.0))]
     LimitTwice(String),
     /// A BPTT length for networks without memory.
     #[error("net.bptt has no effect on feed-forward networks: set net.gru as well")]
