@@ -3,10 +3,10 @@
 //! Networks and optimisers are named tensors that other tools can read (`actor.0.weight` is row-major
 //! `[input, output]`; `agent.2.actor.0.weight` where every agent has its own); the environments, random streams, counters
 //! and normaliser are byte tensors. The metadata says what the file is, with the run's settings, the world's description and a
-//! digest of the rows of `progress.csv` so far, and carries a digest of the whole file ([`seal`]). Nothing in it depends on time,
+//! digest of the rows of `progress.csv` so far, and carries a digest of the whole file (`checkpoint/seal.rs`). Nothing in it depends on time,
 //! threads or place.
 //!
-//! Format 5 is written; 3 and 4 are read too ([`older`]).
+//! Format 5 is written; 3 and 4 are read too (`checkpoint/older.rs`).
 
 mod older;
 mod seal;
