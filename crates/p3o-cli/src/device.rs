@@ -3,7 +3,6 @@
 use crate::Failure;
 use p3o::engine::{Engine, Networks, on_cpu};
 use p3o_gpu::cuda::Cuda;
-use p3o_gpu::device::Device as _;
 use p3o_gpu::engine::DeviceEngine;
 
 /// Where the networks learn.
@@ -36,14 +35,6 @@ impl Device {
                 let another = || -> Result<Box<dyn p3o_gpu::device::Device>, String> { Ok(Box::new(gpu.again()?)) };
                 Ok(Box::new(DeviceEngine::new(networks, &another)?))
             }
-        }
-    }
-
-    /// What a person is told, if it is not the CPU.
-    pub fn remark(&self) -> Option<String> {
-        match self {
-            Device::Cpu => None,
-            Device::Cuda(gpu) => Some(format!("The networks learn on {}.", gpu.name())),
         }
     }
 }

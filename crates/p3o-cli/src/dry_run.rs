@@ -70,10 +70,8 @@ fn limits(config: &Config) {
 fn networks(config: &Config, spec: &EnvSpec) {
     let groups = config.groups(spec).len();
     let line = |inputs: usize, outputs: usize| {
-        let gru = config.net.is_recurrent().then(|| format!("gru{}", config.net.gru));
-        let widths = std::iter::once(inputs).chain(config.net.hidden.iter().copied()).map(|n| n.to_string());
-        let widths: Vec<String> = widths.chain(gru).chain([outputs.to_string()]).collect();
-        format!("{}, {} parameters", widths.join("-"), thousands(config.net.parameters(inputs, outputs)))
+        let widths = config.net.widths(inputs, &outputs.to_string());
+        format!("{widths}, {} parameters", thousands(config.net.parameters(inputs, outputs)))
     };
     let each = if groups > 1 { format!(" for each of {groups} agents") } else { String::new() };
     say!("networks    actor{each}: {}", line(spec.obs_dim / spec.agents, spec.action.outputs()));

@@ -7,8 +7,8 @@ use crate::{Failure, dry_run, pool, stop_on_ctrl_c};
 use p3o::config::{Resolved, count};
 use p3o::error::visible;
 use p3o::record::{ProgressCsv, read_text_stream, write_atomic};
-use p3o::run::{Summary, check_folder, named_task};
-use p3o::{Config, Error, Finish, Learner, Method, Request, Run};
+use p3o::run::{Summary, named_task};
+use p3o::{Config, Error, Finish, Method, Request, Run};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -27,11 +27,9 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
         return dry_run::of_run(&about, &config, &folder, threads);
     }
     let device = Device::named(&args.device)?;
-    drive(threads, Some(about), device.remark(), move || {
+    drive(threads, Some(about), move || {
         let make = named_task(&config)?;
-        check_folder(&folder)?;
-        let learner = Learner::with_engines(config, &*make, &|networks, several| device.engine(networks, several))?;
-        Run::start_learner(learner, &folder)
+        Run::start_on(config, &*make, &folder, &|networks, several| device.engine(networks, several))
     })
 }
 
@@ -63,7 +61,7 @@ pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
         return Err(Failure::Failed(format!("{} is a file, not a run's folder{hint}", folder.display())));
     }
     let device = Device::named(&args.device)?;
-    drive(args.threads.map(usize::from), None, device.remark(), move || {
+    drive(args.threads.map(usize::from), None, move || {
         Run::resume_on(&folder, &named_task, steps, &|networks, several| device.engine(networks, several))
     })
 }
@@ -123,14 +121,17 @@ fn free_folder(config: &Config) -> PathBuf {
 fn drive(
     threads: Option<usize>,
     about: Option<String>,
-    remark: Option<String>,
     open: impl FnOnce() -> Result<Run, Error> + Send,
 ) -> Result<(), Failure> {
     let stop = stop_on_ctrl_c("finishing this update, then saving")?;
     pool(threads)?.install(|| {
         let mut run = open()?;
         say!("{}", about.unwrap_or_else(|| going_on(&run)));
-        remark.iter().chain(run.notes()).for_each(|note| say!("{note}"));
+        let device = run.learner().device();
+        if device != "cpu" {
+            say!("The networks learn on {device}.");
+        }
+        run.notes().iter().for_each(|note| say!("{note}"));
         let folder = run.folder().to_path_buf();
         let progress = Progress::new(run.learner());
         let finish = run.train(&mut |run, report| {

@@ -66,9 +66,28 @@ struct CriticBatch {
     open: Floats,
     targets: Vec<Floats>,
     picked: Floats,
-    picked_index: Indices,
+    index: Indices,
     parts: Doubles,
     sums: Doubles,
+}
+
+/// What came out; of several failures the first is kept.
+fn keep<T>(failed: &mut Option<String>, found: Outcome<T>) -> Option<T> {
+    found.map_err(|error| failed.get_or_insert(error).len()).ok()
+}
+
+/// The rows of a mini-batch side by side, with their numbers, or all rows as they are.
+fn pick(
+    device: &mut dyn Device,
+    pieces: Option<&[u32]>,
+    (x, picked): (Floats, Floats),
+    index: Indices,
+    width: usize,
+) -> Outcome<(Floats, Option<Indices>)> {
+    let Some(pieces) = pieces else { return Ok((x, None)) };
+    device.write_indices(index, pieces)?;
+    device.gather(x, index, picked, pieces.len(), width)?;
+    Ok((picked, Some(index)))
 }
 
 impl DeviceEngine {
@@ -136,16 +155,16 @@ impl Engine for DeviceEngine {
         self.ahead = true;
         let (policy, critics) = (&self.networks.policy, &self.networks.critics);
         let taken = self.actor.upload(batch, policy);
-        self.actor.failed = self.actor.failed.take().or(taken.err());
+        keep(&mut self.actor.failed, taken);
         let taken = self.critics.upload(batch, critics);
-        self.critics.failed = self.critics.failed.take().or(taken.err());
+        keep(&mut self.critics.failed, taken);
     }
 
     fn upload_targets(&mut self, batch: &TrainingBatch) {
         let taken = self.actor.upload_advantages(batch);
-        self.actor.failed = self.actor.failed.take().or(taken.err());
+        keep(&mut self.actor.failed, taken);
         let taken = self.critics.upload_targets(batch);
-        self.critics.failed = self.critics.failed.take().or(taken.err());
+        keep(&mut self.critics.failed, taken);
     }
 
     fn parts(&mut self) -> (Box<dyn PolicyEngine + '_>, Box<dyn CriticEngine + '_>) {
@@ -220,14 +239,8 @@ impl ActorSide {
     ) -> Outcome<Sums> {
         let room = self.batch.ok_or("there is no batch")?;
         let rows = pieces.map_or(batch.rows(), <[u32]>::len);
-        let (x, index) = match pieces {
-            None => (room.x, None),
-            Some(pieces) => {
-                self.device.write_indices(room.index, pieces)?;
-                self.device.gather(room.x, room.index, room.picked, rows, policy.net.inputs())?;
-                (room.picked, Some(room.index))
-            }
-        };
+        let width = policy.net.inputs();
+        let (x, index) = pick(&mut *self.device, pieces, (room.x, room.picked), room.index, width)?;
         let outputs = self.net.forward(&mut *self.device, x, rows)?;
         let look = PolicyRows {
             outputs,
@@ -280,19 +293,13 @@ struct DeviceActor<'a> {
 impl DeviceActor<'_> {
     /// What came out, or figures that end every loop.
     fn sums(&mut self, found: Outcome<Sums>, terms: usize) -> Sums {
-        match found {
-            Ok(sums) if self.side.failed.is_none() => sums,
-            Ok(_) => Sums { kl: f64::NAN, terms: vec![f64::NAN; terms] },
-            Err(error) => {
-                self.side.failed.get_or_insert(error);
-                Sums { kl: f64::NAN, terms: vec![f64::NAN; terms] }
-            }
-        }
+        let found = self.keep(found).filter(|_| self.side.failed.is_none());
+        found.unwrap_or_else(|| Sums { kl: f64::NAN, terms: vec![f64::NAN; terms] })
     }
 
     /// What came out, or nothing and the reason is kept.
     fn keep<T>(&mut self, found: Outcome<T>) -> Option<T> {
-        found.map_err(|error| self.side.failed.get_or_insert(error).len()).ok()
+        keep(&mut self.side.failed, found)
     }
 }
 
@@ -351,7 +358,7 @@ impl PolicyEngine for DeviceActor<'_> {
 impl ActorSide {
     fn fisher(&mut self, policy: &Policy, direction: &[f32]) -> Outcome<Vec<f32>> {
         let room = self.batch.ok_or("there is no batch")?;
-        let (device, net, rows) = (&mut *self.device, &self.net, room.rows);
+        let (device, net, rows) = (&mut *self.device, &mut self.net, room.rows);
         let outputs = net.forward(device, room.x, rows)?;
         let tangents = net.tangents(device, &policy.net, direction, room.x, rows)?;
         let shape = (policy.net.outputs(), policy.action_width(), policy.is_discrete());
@@ -374,7 +381,7 @@ impl CriticSide {
                 open: device.floats(rows * width)?,
                 targets: critics.iter().map(|_| device.floats(rows)).collect::<Outcome<_>>()?,
                 picked: device.floats(rows * width)?,
-                picked_index: device.indices(rows)?,
+                index: device.indices(rows)?,
                 parts: device.doubles(rows.div_ceil(ROWS))?,
                 sums: device.doubles(1)?,
             });
@@ -407,14 +414,7 @@ impl CriticSide {
         let Some(room) = &self.batch else { return Err("there is no batch".into()) };
         let (device, net) = (&mut *self.device, &mut self.nets[critic]);
         let rows = pieces.map_or(room.rows, <[u32]>::len);
-        let (x, index) = match pieces {
-            None => (room.x, None),
-            Some(pieces) => {
-                device.write_indices(room.picked_index, pieces)?;
-                device.gather(room.x, room.picked_index, room.picked, rows, net.inputs())?;
-                (room.picked, Some(room.picked_index))
-            }
-        };
+        let (x, index) = pick(device, pieces, (room.x, room.picked), room.index, net.inputs())?;
         let values = net.forward(device, x, rows)?;
         let (mean, unit) = scale;
         device.value_rows(&ValueRows {
@@ -490,9 +490,7 @@ impl CriticEngine for DeviceCritics<'_> {
         let scale = (scale.mean as f32, scale.deviation as f32);
         let found = self.side.values(critic, scale, false, values);
         let found = found.and_then(|()| self.side.values(critic, scale, true, open_values));
-        if let Err(error) = found {
-            self.side.failed.get_or_insert(error);
-        }
+        keep(&mut self.side.failed, found);
     }
 
     fn fit(
@@ -510,9 +508,6 @@ impl CriticEngine for DeviceCritics<'_> {
             loaded = side.nets[critic].load(&mut *side.device, &host.net, &host.adam);
         }
         let found = loaded.and_then(|()| side.fit(critic, host, settings, learning_rate, rng));
-        found.unwrap_or_else(|error| {
-            side.failed.get_or_insert(error);
-            f64::NAN
-        })
+        keep(&mut side.failed, found).unwrap_or(f64::NAN)
     }
 }

@@ -22,6 +22,7 @@ pub(crate) struct Net {
 struct Work {
     rows: usize,
     values: Vec<Floats>,
+    /// Made when they are first asked for.
     tangents: Vec<Floats>,
     deltas: Vec<Floats>,
     parts: Floats,
@@ -97,13 +98,18 @@ impl Net {
         if self.work.as_ref().is_some_and(|work| work.rows >= rows) {
             return Ok(());
         }
-        let mut each = || self.layers.iter().map(|l| device.floats(rows * l.outputs)).collect::<Outcome<Vec<_>>>();
-        let (values, tangents, deltas) = (each()?, each()?, each()?);
+        let (values, deltas) = (self.for_each_output(device, rows)?, self.for_each_output(device, rows)?);
+        let tangents = Vec::new();
         let largest = self.layers.iter().map(Layer::len).max().unwrap_or(0);
         let parts = device.floats(rows.div_ceil(CHUNK) * largest)?;
         let squares = device.doubles(self.len.div_ceil(CHUNK))?;
         self.work = Some(Work { rows, values, tangents, deltas, parts, squares });
         Ok(())
+    }
+
+    /// Room for every layer's outputs.
+    fn for_each_output(&self, device: &mut dyn Device, rows: usize) -> Outcome<Vec<Floats>> {
+        self.layers.iter().map(|layer| device.floats(rows * layer.outputs)).collect()
     }
 
     /// Numbers in a row.
@@ -153,7 +159,7 @@ impl Net {
 
     /// The tangents of the outputs along a direction of the parameters, in the host's order; the rows have just gone forward.
     pub fn tangents(
-        &self,
+        &mut self,
         device: &mut dyn Device,
         net: &Network<f32>,
         direction: &[f32],
@@ -161,6 +167,10 @@ impl Net {
         rows: usize,
     ) -> Outcome<Floats> {
         device.write(self.direction, 0, &self.unpacked(net, direction))?;
+        if self.work().tangents.is_empty() {
+            let tangents = self.for_each_output(device, self.work().rows)?;
+            self.work.as_mut().expect("room was made").tangents = tangents;
+        }
         let Work { values, tangents, .. } = self.work();
         for (l, layer) in self.layers.iter().enumerate() {
             let (input, tx) = if l == 0 { (x, None) } else { (values[l - 1], Some(tangents[l - 1])) };

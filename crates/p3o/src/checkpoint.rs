@@ -278,15 +278,13 @@ fn description(config: &Config, spec: &EnvSpec, signals: &Signals) -> About {
     // Several discrete actions stand side by side: 5+5+5.
     let heads = spec.action.heads().iter().map(usize::to_string).collect::<Vec<_>>().join("+");
     let outputs = if heads.is_empty() { spec.action.outputs().to_string() } else { heads };
-    let unit = config.net.is_recurrent().then(|| format!("gru{}", config.net.gru));
-    let widths = std::iter::once(spec.obs_dim / spec.agents).chain(config.net.hidden.iter().copied());
-    let widths = widths.map(|w| w.to_string()).chain(unit).chain([outputs]);
+    let widths = config.net.widths(spec.obs_dim / spec.agents, &outputs);
     About {
         format: FORMAT,
         task: spec.name.clone(),
         algo: config.method().to_string(),
         obs_dim: spec.obs_dim,
-        network: format!("{} {}", widths.collect::<Vec<_>>().join("-"), config.net.activation.word()),
+        network: format!("{widths} {}", config.net.activation.word()),
         normalize_obs: config.rollout.normalize_obs,
         critics: critic_names(signals),
         envs: config.rollout.envs,

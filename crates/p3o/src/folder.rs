@@ -7,7 +7,7 @@
 use crate::checkpoint::Checkpoint;
 use crate::config::Config;
 use crate::error::Error;
-use crate::record::{Table, parse_progress, read_file, read_text};
+use crate::record::{MOST_TABLE, Table, parse_progress, read_file, read_text};
 use crate::run::{Summary, summary};
 use p3o_env::EnvSpec;
 use std::io::ErrorKind;
@@ -15,8 +15,6 @@ use std::path::{Path, PathBuf};
 
 /// More than any config.toml holds.
 const MOST_SETTINGS: u64 = 1 << 20;
-/// More than any progress.csv holds.
-const MOST_ROWS: u64 = 1 << 32;
 /// How often a run is read again that another process is writing meanwhile.
 const TRIES: usize = 5;
 
@@ -103,7 +101,7 @@ impl RunFolder {
     fn check(folder: &Path, checkpoint: Checkpoint) -> Result<RunFolder, Error> {
         let config = settings(folder, &checkpoint)?;
         let path = progress_path(folder);
-        let table = rows(&read_file(&path, MOST_ROWS)?, &checkpoint);
+        let table = rows(&read_file(&path, MOST_TABLE)?, &checkpoint);
         let table = table.map_err(|what| Error::Altered { folder: folder.to_path_buf(), path, what })?;
         let spec = checkpoint.spec(&config)?;
         Ok(RunFolder { folder: folder.to_path_buf(), config, table, spec, checkpoint, fell_back: None })

@@ -80,9 +80,19 @@ const RETIRED: &[&str] = &["kappa", "redone"];
 impl Run {
     /// Makes the folder and everything in it. It must not hold anything yet.
     pub fn start(config: Config, make: &dyn Fn() -> Box<dyn Env>, folder: &Path) -> Result<Run, Error> {
+        Run::start_on(config, make, folder, &engine::on_cpu)
+    }
+
+    /// The same with the networks where `engines` puts them.
+    pub fn start_on(
+        config: Config,
+        make: &dyn Fn() -> Box<dyn Env>,
+        folder: &Path,
+        engines: &engine::Maker,
+    ) -> Result<Run, Error> {
         // Before the networks are built; once more when the folder is this process's own.
         check_folder(folder)?;
-        Run::start_learner(Learner::new(config, make)?, folder)
+        Run::start_learner(Learner::with_engines(config, make, engines)?, folder)
     }
 
     /// The same for a fresh learner.
@@ -144,7 +154,7 @@ impl Run {
         let mut run = Run::assemble(folder, learner, csv, events, lock);
         run.wall_before = made.updates.checked_sub(1).map_or(0.0, |last| found.table.rows[last as usize][wall]);
         if let Some(reason) = &found.fell_back {
-            run.set_aside(reason)?;
+            run.set_aside(reason);
         }
         if changed {
             run.save_settings()?;
@@ -236,7 +246,7 @@ impl Run {
     }
 
     /// Moves a damaged checkpoint out of the way of the next one, which would otherwise make it the previous.
-    fn set_aside(&mut self, reason: &str) -> Result<(), Error> {
+    fn set_aside(&mut self, reason: &str) {
         let (latest, updates) = (checkpoint_path(&self.folder), self.learner.progress().updates);
         let aside = latest.with_file_name("damaged.safetensors");
         let kept = match std::fs::rename(&latest, &aside) {
@@ -247,7 +257,6 @@ impl Run {
             "{reason}{kept}; going on from the checkpoint before it, {}, saved after update {updates}.",
             previous_checkpoint_path(&self.folder).display()
         ));
-        Ok(())
     }
 
     /// Saves a checkpoint with settings that differ from those in config.toml, and then these.

@@ -33,8 +33,9 @@ fn sort(job: &Job) -> Sort {
 
 /// Estimates the time that is left on so many workers.
 pub fn estimate(jobs: &[Job], workers: usize) -> Estimate {
-    let left: Vec<u64> = jobs.iter().map(left).collect();
-    let mut speeds = past(jobs);
+    let made: Vec<Made> = jobs.iter().map(Made::of).collect();
+    let left: Vec<u64> = jobs.iter().zip(&made).map(|(job, made)| job.steps().saturating_sub(made.steps)).collect();
+    let mut speeds = past(jobs, &made);
     let mut unknown: BTreeMap<Sort, &Config> = BTreeMap::new();
     for (job, _) in jobs.iter().zip(&left).filter(|(_, left)| **left > 0) {
         if !speeds.contains_key(&sort(job)) {
@@ -55,22 +56,31 @@ impl Estimate {
     }
 }
 
-/// Steps that a job still has to make. A folder that cannot be read counts as empty: the sweep will say what is wrong.
-fn left(job: &Job) -> u64 {
-    let made = RunFolder::open(&job.folder).map_or(0, |run| run.steps());
-    job.steps().saturating_sub(made)
+/// What is there of a job.
+#[derive(Default)]
+struct Made {
+    /// Steps up to its checkpoint.
+    steps: u64,
+    /// Seconds and steps of its last row.
+    last: Option<(f64, f64)>,
+}
+
+impl Made {
+    /// A folder that cannot be read counts as empty: the sweep will say what is wrong.
+    fn of(job: &Job) -> Made {
+        let Ok(run) = RunFolder::open(&job.folder) else { return Made::default() };
+        let at = run.table.column("wall_s").zip(run.table.column("steps"));
+        let last = run.table.rows.last().zip(at).map(|(row, (wall, steps))| (row[wall], row[steps]));
+        Made { steps: run.steps(), last }
+    }
 }
 
 /// Seconds per step of the runs that are there already.
-fn past(jobs: &[Job]) -> BTreeMap<Sort, f64> {
+fn past(jobs: &[Job], made: &[Made]) -> BTreeMap<Sort, f64> {
     let mut sums: BTreeMap<Sort, (f64, f64)> = BTreeMap::new();
-    for job in jobs.iter().filter(|job| job.folder.join("progress.csv").is_file()) {
-        let Ok(RunFolder { table, .. }) = RunFolder::open(&job.folder) else { continue };
-        let (Some(steps), Some(wall)) = (table.column("steps"), table.column("wall_s")) else { continue };
-        if let Some(row) = table.rows.last() {
-            let sum = sums.entry(sort(job)).or_default();
-            *sum = (sum.0 + row[wall], sum.1 + row[steps]);
-        }
+    for (job, (wall, steps)) in jobs.iter().zip(made).filter_map(|(job, made)| Some((job, made.last?))) {
+        let sum = sums.entry(sort(job)).or_default();
+        *sum = (sum.0 + wall, sum.1 + steps);
     }
     sums.into_iter().map(|(sort, (wall, steps))| (sort, wall / steps)).collect()
 }

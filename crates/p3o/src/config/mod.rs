@@ -408,6 +408,13 @@ impl Net {
         self.gru > 0
     }
 
+    /// The widths of its layers, such as 60-64-64-2, with the recurrent one as gru64.
+    pub fn widths(&self, inputs: usize, outputs: &str) -> String {
+        let gru = self.is_recurrent().then(|| format!("gru{}", self.gru));
+        let before = std::iter::once(inputs).chain(self.hidden.iter().copied()).map(|n| n.to_string());
+        before.chain(gru).chain([outputs.to_string()]).collect::<Vec<_>>().join("-")
+    }
+
     /// Parameters of a network with so many inputs and outputs; floating-point, because there may be any number of them.
     pub fn parameters(&self, inputs: usize, outputs: usize) -> f64 {
         let widths: Vec<f64> = std::iter::once(&inputs).chain(&self.hidden).map(|&n| n as f64).collect();

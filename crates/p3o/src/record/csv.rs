@@ -17,7 +17,7 @@ const CHECK: &str = "check";
 /// Columns that depend on the machine.
 const TIMES: [&str; 2] = ["steps_per_s", "wall_s"];
 /// No table is as large as this.
-const MOST_BYTES: u64 = 1 << 32;
+pub const MOST_BYTES: u64 = 1 << 32;
 
 /// A table of numbers that grows row by row on disk.
 ///
