@@ -48,13 +48,13 @@ fn checkpoints() -> &'static [Vec<u8>] {
             learner.update().expect("two updates of a small run");
             learner.update().expect("two updates of a small run");
             let file = tempfile::NamedTempFile::new().expect("there is room for temporary files");
-            saved(&learner, file.path())
+            saved(&mut learner, file.path())
         };
         (0..RUNS.len()).map(trained).collect()
     })
 }
 
-fn saved(learner: &Learner, path: &Path) -> Vec<u8> {
+fn saved(learner: &mut Learner, path: &Path) -> Vec<u8> {
     file::save(learner, path).expect("there is room for temporary files");
     std::fs::read(path).expect("it was just written")
 }
@@ -82,10 +82,10 @@ pub fn checkpoint(data: &[u8]) {
     if let Err(error) = file::load(&mut first, &path) {
         return one_line(error);
     }
-    let once = saved(&first, &path);
+    let once = saved(&mut first, &path);
     let mut second = learner(run);
     file::load(&mut second, &path).expect("a learner's own checkpoint");
-    assert!(saved(&second, &path) == once, "saved and loaded again, a learner differs");
+    assert!(saved(&mut second, &path) == once, "saved and loaded again, a learner differs");
     if let Err(error) = first.update() {
         one_line(error);
     }

@@ -205,6 +205,14 @@ impl<E: Real> Gru<E> {
         self.refresh();
     }
 
+    /// Replaces layer `l` by one in the form of [`Gru::layer`].
+    pub fn set_layer(&mut self, l: usize, weights: &[E], bias: &[E]) {
+        let mut params = std::mem::replace(&mut self.params, Buffer::zeros(0));
+        self.pack(&mut params, l, weights, bias);
+        self.params = params;
+        self.refresh();
+    }
+
     /// Number of layers: normalisations, dense layers, the GRU's weights for its input and for its state, the head.
     pub fn depth(&self) -> usize {
         self.layers.len()

@@ -11,6 +11,7 @@ use crate::reduce;
 use crate::tiles::{TILE_ROWS, TILE_STRIDE, Tiles};
 use crate::workspace::PassBuffers;
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Where a layer's parameters are in the flat vector of all parameters.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +39,15 @@ impl Layer {
     fn at(&self, i: usize, o: usize) -> usize {
         let (column, row, rows) = if self.head { (i, o, self.outputs) } else { (o, i, self.inputs) };
         self.weights + (column / PANEL * rows + row) * PANEL + column % PANEL
+    }
+
+    /// The weights of input `i` in runs that lie side by side: the first output of each, and its place.
+    fn runs(&self, i: usize) -> impl Iterator<Item = (usize, Range<usize>)> + use<> {
+        let (layer, longest) = (*self, if self.head { 1 } else { PANEL });
+        (0..layer.outputs).step_by(longest).map(move |o| {
+            let at = layer.at(i, o);
+            (o, at..at + longest.min(layer.outputs - o))
+        })
     }
 }
 
@@ -143,6 +153,27 @@ impl<E: Real> Mlp<E> {
         self.refresh();
     }
 
+    /// The same in place: `change` is given this network, but for its parameters, and these, whose padding stays zero.
+    pub fn change_params(&mut self, change: impl FnOnce(&Self, &mut [E])) {
+        let mut params = std::mem::replace(&mut self.params, Buffer::zeros(0));
+        change(self, &mut params);
+        self.params = params;
+        self.refresh();
+    }
+
+    /// Replaces layer `l` by one in the form of [`Mlp::layer`].
+    pub fn set_layer(&mut self, l: usize, weights: &[E], bias: &[E]) {
+        let mut params = std::mem::replace(&mut self.params, Buffer::zeros(0));
+        self.pack(&mut params, l, weights, bias);
+        self.params = params;
+        // Only hidden layers after the first are kept transposed too.
+        if (1..self.depth() - 1).contains(&l) {
+            let mut transposed = std::mem::replace(&mut self.transposed[l - 1], Buffer::zeros(0));
+            self.transpose(&self.layers[l], &mut transposed);
+            self.transposed[l - 1] = transposed;
+        }
+    }
+
     /// Layer `l` as (weights row-major `[input][output]`, biases).
     pub fn layer(&self, l: usize) -> (Vec<E>, Vec<E>) {
         self.unpack(&self.params, l)
@@ -156,21 +187,34 @@ impl<E: Real> Mlp<E> {
     /// Layer `l` of any vector in the order of [`Mlp::params`], such as a gradient or an optimiser's moments.
     pub fn unpack(&self, flat: &[E], l: usize) -> (Vec<E>, Vec<E>) {
         let layer = &self.layers[l];
-        let mut weights = Vec::with_capacity(layer.inputs * layer.outputs);
+        let (mut weights, mut bias) = (vec![E::ZERO; layer.inputs * layer.outputs], vec![E::ZERO; layer.outputs]);
+        self.unpack_into(flat, l, layer.outputs, &mut weights, &mut bias);
+        (weights, bias)
+    }
+
+    /// The same into rows of weights that begin `stride` numbers apart; what lies between them stays as it is.
+    pub fn unpack_into(&self, flat: &[E], l: usize, stride: usize, weights: &mut [E], bias: &mut [E]) {
+        let layer = &self.layers[l];
         for i in 0..layer.inputs {
-            weights.extend((0..layer.outputs).map(|o| flat[layer.at(i, o)]));
+            let row = &mut weights[i * stride..][..layer.outputs];
+            layer.runs(i).for_each(|(o, places)| row[o..o + places.len()].copy_from_slice(&flat[places]));
         }
-        (weights, flat[layer.bias..layer.bias + layer.outputs].to_vec())
+        bias.copy_from_slice(&flat[layer.bias..layer.bias + layer.outputs]);
     }
 
     /// The inverse of [`Mlp::unpack`]: writes layer `l` into a flat vector.
     pub fn pack(&self, flat: &mut [E], l: usize, weights: &[E], bias: &[E]) {
         let layer = &self.layers[l];
-        assert_eq!((weights.len(), bias.len()), (layer.inputs * layer.outputs, layer.outputs));
+        assert_eq!(weights.len(), layer.inputs * layer.outputs);
+        self.pack_from(flat, l, layer.outputs, weights, bias);
+    }
+
+    /// The inverse of [`Mlp::unpack_into`].
+    pub fn pack_from(&self, flat: &mut [E], l: usize, stride: usize, weights: &[E], bias: &[E]) {
+        let layer = &self.layers[l];
         for i in 0..layer.inputs {
-            for o in 0..layer.outputs {
-                flat[layer.at(i, o)] = weights[i * layer.outputs + o];
-            }
+            let row = &weights[i * stride..][..layer.outputs];
+            layer.runs(i).for_each(|(o, places)| flat[places.clone()].copy_from_slice(&row[o..o + places.len()]));
         }
         flat[layer.bias..layer.bias + layer.outputs].copy_from_slice(bias);
     }

@@ -113,6 +113,11 @@ impl<E: Real> Network<E> {
         either!(self, net => net.set_params(params));
     }
 
+    /// Replaces layer `l` by one in the form of [`Network::layer`].
+    pub fn set_layer(&mut self, l: usize, weights: &[E], bias: &[E]) {
+        either!(self, net => net.set_layer(l, weights, bias));
+    }
+
     /// Number of layers.
     pub fn depth(&self) -> usize {
         either!(self, net => net.depth())

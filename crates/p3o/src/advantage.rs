@@ -47,12 +47,13 @@ pub fn rescale(values: &mut [f32], shift: f64, scale: f64) {
 
 /// 1 - var(target - value) / var(target); zero where the targets do not vary.
 pub fn explained_variance(values: &[f32], targets: &[f32]) -> f64 {
-    let (_, spread) = moments(targets);
-    if spread < 1e-12 {
-        return 0.0;
-    }
     let n = values.len() as f64;
-    let errors = || values.iter().zip(targets).map(|(v, t)| f64::from(t - v));
-    let mean = errors().sum::<f64>() / n;
-    1.0 - errors().map(|e| (e - mean).powi(2)).sum::<f64>() / n / (spread * spread)
+    // Two sums side by side take as long as one.
+    let both = || values.iter().zip(targets).map(|(v, t)| (f64::from(*t), f64::from(t - v)));
+    let sums = both().fold((0.0, 0.0), |sums, (t, e)| (sums.0 + t, sums.1 + e));
+    let (mean, mean_error) = (sums.0 / n, sums.1 / n);
+    let squares = both().map(|(t, e)| ((t - mean).powi(2), (e - mean_error).powi(2)));
+    let squares = squares.fold((0.0, 0.0), |sums, (t, e)| (sums.0 + t, sums.1 + e));
+    let spread = (squares.0 / n).sqrt();
+    if spread < 1e-12 { 0.0 } else { 1.0 - squares.1 / n / (spread * spread) }
 }

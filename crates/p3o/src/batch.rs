@@ -6,6 +6,7 @@ use crate::engine::CriticEngine;
 use crate::policy::{Behaviour, Policy};
 use crate::rollout::EnvSteps;
 use crate::signals::Signals;
+use rayon::prelude::*;
 use std::ops::Range;
 
 /// Rows of all environments one after another, and what is computed for each of them.
@@ -44,7 +45,8 @@ pub struct TrainingBatch {
     pub advantages: Vec<Vec<f32>>,
     /// What every critic is fitted to, a number per step.
     pub targets: Vec<Vec<f32>>,
-    values: Vec<f32>,
+    /// What every critic said, a number per step.
+    values: Vec<Vec<f32>>,
     open_values: Vec<f32>,
     next_values: Vec<f32>,
 }
@@ -68,6 +70,7 @@ impl TrainingBatch {
             actor_rows: (members.agents.len() > 1).then(Vec::new),
             advantages: vec![Vec::new(); signals],
             targets: vec![Vec::new(); signals],
+            values: vec![Vec::new(); signals],
             ..TrainingBatch::default()
         }
     }
@@ -79,7 +82,7 @@ impl TrainingBatch {
 
     /// Steps of all environments: rows that the critics see.
     pub fn steps(&self) -> usize {
-        self.values.len()
+        self.values[0].len()
     }
 
     /// What the actor sees.
@@ -100,22 +103,12 @@ impl TrainingBatch {
     /// Takes in what the environments did under a policy.
     pub fn gather(&mut self, envs: &[EnvSteps], members: &Members, policy: &Policy) {
         let Members { agents, all, dim } = members;
-        // Room for a batch and no more: buffers that grow as they need would take up to twice as much.
-        let empty = |to: &mut Vec<f32>, part: Part| {
-            let whole: usize = envs.iter().map(|env| part(env).len()).sum();
-            to.clear();
-            to.reserve_exact(whole / all * agents.len());
-        };
-        let side_by_side = |to: &mut Vec<f32>, part: Part| {
-            empty(to, part);
-            pick(to, envs, part, *dim, *all, agents.clone());
-        };
-        let stack = |to: &mut Vec<f32>, part: Part, width: usize| {
-            empty(to, part);
-            agents.clone().for_each(|agent| pick(to, envs, part, width, *all, agent..agent + 1));
-        };
+        let (together, each) = ([agents.clone()], agents.clone().map(|agent| agent..agent + 1).collect::<Vec<_>>());
+        let mut shares = Vec::new();
+        let mut side_by_side = |to, part: Part| share_out(&mut shares, to, envs, part, (*dim, *all), &together);
         side_by_side(&mut self.critic_rows, |e| &e.obs);
         side_by_side(&mut self.open_rows, |e| &e.open_obs);
+        let mut stack = |to, part: Part, width| share_out(&mut shares, to, envs, part, (width, *all), &each);
         stack(&mut self.outputs, |e| &e.outputs, policy.net.outputs());
         stack(&mut self.actions, |e| &e.actions, policy.action_width());
         stack(&mut self.log_probs, |e| &e.log_probs, 1);
@@ -123,6 +116,7 @@ impl TrainingBatch {
         if let Some(rows) = &mut self.actor_rows {
             stack(rows, |e| &e.obs, *dim);
         }
+        shares.into_par_iter().with_max_len(1).for_each(Share::copy);
         self.entropy = policy.entropy(&self.outputs);
         policy.normalize_outputs(&mut self.outputs);
         self.log_std.clone_from(&policy.log_std);
@@ -137,46 +131,46 @@ impl TrainingBatch {
         let width = dim * agents.len();
         self.open_values.resize(self.open_rows.len() / width, 0.0);
         let steps = self.critic_rows.len() / width;
-        self.values.resize(steps, 0.0);
-        self.advantages.iter_mut().chain(&mut self.targets).for_each(|v| v.resize(steps, 0.0));
+        self.next_values.resize(steps, 0.0);
+        let estimates = [&mut self.advantages, &mut self.targets, &mut self.values];
+        estimates.into_iter().flatten().for_each(|v| v.resize(steps, 0.0));
     }
 
-    /// Advantages and targets of every signal (Algorithm 1, lines 3 and 4); returns the share of the targets' variance that
-    /// each critic explained.
+    /// Advantages and targets of every signal (Algorithm 1, lines 3 and 4), each environment's by itself.
     pub fn estimate_advantages(
         &mut self,
         envs: &[EnvSteps],
         signals: &Signals,
         critics: &mut dyn CriticEngine,
         settings: &config::Critic,
-    ) -> Vec<f64> {
+    ) {
         let env_steps = self.steps() / envs.len();
-        let mut explained = Vec::new();
         for (s, signal) in signals.all().iter().enumerate() {
             let (mut values, mut open_values) =
-                (std::mem::take(&mut self.values), std::mem::take(&mut self.open_values));
+                (std::mem::take(&mut self.values[s]), std::mem::take(&mut self.open_values));
             critics.values(self, s, &mut values, &mut open_values);
-            (self.values, self.open_values) = (values, open_values);
-            let (advantages, targets) = (&mut self.advantages[s], &mut self.targets[s]);
-            let mut open = self.open_values.iter();
-            for (e, env) in envs.iter().enumerate() {
-                let range = e * env_steps..(e + 1) * env_steps;
-                env.next_values(&self.values[range.clone()], &mut open, &mut self.next_values);
-                let along = Along {
-                    given: &env.given[signal.column],
-                    values: &self.values[range.clone()],
-                    next_values: &self.next_values,
-                    cuts: &env.cuts,
-                };
-                gae(&along, signal.gamma, signal.lambda, &mut advantages[range.clone()], &mut targets[range]);
-            }
-            if settings.target == Target::Lambda {
-                let estimates = self.values.iter().zip(&*advantages).map(|(v, a)| v + a);
-                targets.iter_mut().zip(estimates).for_each(|(target, estimate)| *target = estimate);
-            }
-            explained.push(explained_variance(&self.values, targets));
+            let mut open = &open_values[..];
+            let own_open = envs.iter().map(|env| open.split_off(..env.open_ends.len()).unwrap_or(&[]));
+            let seen = values.par_chunks(env_steps).zip(self.next_values.par_chunks_mut(env_steps));
+            let made = self.advantages[s].par_chunks_mut(env_steps).zip(self.targets[s].par_chunks_mut(env_steps));
+            let envs = envs.par_iter().zip(own_open.collect::<Vec<_>>());
+            envs.zip(seen).zip(made).for_each(|(((env, open), (values, next_values)), (advantages, targets))| {
+                env.next_values(values, open, next_values);
+                let along = Along { given: &env.given[signal.column], values, next_values, cuts: &env.cuts };
+                gae(&along, signal.gamma, signal.lambda, advantages, targets);
+                if settings.target == Target::Lambda {
+                    let estimates = values.iter().zip(advantages).map(|(v, a)| *v + *a);
+                    targets.iter_mut().zip(estimates).for_each(|(target, estimate)| *target = estimate);
+                }
+            });
+            (self.values[s], self.open_values) = (values, open_values);
         }
-        explained
+    }
+
+    /// The share of the targets' variance that each critic explained.
+    pub fn explained(&self) -> Vec<f64> {
+        let both = self.values.par_iter().zip(&self.targets);
+        both.map(|(values, targets)| explained_variance(values, targets)).collect()
     }
 
     /// Gives every further agent the advantages of its steps.
@@ -192,15 +186,50 @@ impl TrainingBatch {
 /// One kind of an environment's figures.
 type Part = fn(&EnvSteps) -> &Vec<f32>;
 
-/// Appends these agents' share of every row of one kind of figure, of which each of `all` agents has `width`.
-fn pick(to: &mut Vec<f32>, envs: &[EnvSteps], part: Part, width: usize, all: usize, agents: Range<usize>) {
-    for figures in envs.iter().map(part) {
+/// What some agents did in one environment, and where it belongs in the batch.
+struct Share<'a> {
+    figures: &'a [f32],
+    to: &'a mut [f32],
+    agents: Range<usize>,
+    /// Agents of the world, each with `width` numbers in a row.
+    all: usize,
+    width: usize,
+}
+
+impl Share<'_> {
+    fn copy(self) {
+        let Share { figures, to, agents, all, width } = self;
         if agents.len() == all {
-            to.extend_from_slice(figures);
-        } else {
-            let rows = figures.chunks_exact((all * width).max(1));
-            rows.for_each(|row| to.extend_from_slice(&row[agents.start * width..agents.end * width]));
+            return to.copy_from_slice(figures);
         }
+        let (own, size) = (agents.start * width..agents.end * width, (agents.len() * width).max(1));
+        let rows = figures.chunks_exact((all * width).max(1));
+        to.chunks_exact_mut(size).zip(rows).for_each(|(to, row)| to.copy_from_slice(&row[own.clone()]));
+    }
+}
+
+/// Makes room for one kind of figure, and shares it out: first the environments of the first agents, then those of the next.
+fn share_out<'a>(
+    shares: &mut Vec<Share<'a>>,
+    to: &'a mut Vec<f32>,
+    envs: &'a [EnvSteps],
+    part: Part,
+    (width, all): (usize, usize),
+    each: &[Range<usize>],
+) {
+    let numbers = |env: &EnvSteps, agents: &Range<usize>| part(env).len() / all * agents.len();
+    let whole = each.iter().map(|agents| envs.iter().map(|env| numbers(env, agents)).sum::<usize>()).sum();
+    if to.len() != whole {
+        // Room for a batch and no more: buffers that grow as they need would take up to twice as much.
+        to.clear();
+        to.reserve_exact(whole);
+        to.resize(whole, 0.0);
+    }
+    let mut rest = &mut to[..];
+    for (agents, env) in each.iter().flat_map(|agents| envs.iter().map(move |env| (agents, env))) {
+        let (to, after) = rest.split_at_mut(numbers(env, agents));
+        shares.push(Share { figures: part(env), to, agents: agents.clone(), all, width });
+        rest = after;
     }
 }
 

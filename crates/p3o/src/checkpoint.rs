@@ -75,20 +75,22 @@ pub(crate) struct Checkpoint {
     about: About,
 }
 
-/// Writes the whole state of a learner, atomically.
-pub fn save(learner: &Learner, path: &Path) -> Result<(), Error> {
-    Ok(write_atomic(path, &to_bytes(learner, None))?)
+/// Writes the whole state of a learner, atomically. The learner stays as it is; it may have to bring parts of its state back
+/// from a device first.
+pub fn save(learner: &mut Learner, path: &Path) -> Result<(), Error> {
+    Ok(write_atomic(path, &to_bytes(learner, None)?)?)
 }
 
 /// The same in memory, with the digest of the run's rows.
-pub(crate) fn to_bytes(learner: &Learner, rows: Option<String>) -> Vec<u8> {
+pub(crate) fn to_bytes(learner: &mut Learner, rows: Option<String>) -> Result<Vec<u8>, Error> {
+    learner.sync()?;
     let mut store = Store::default();
     state::write(learner, &mut store);
     let about = About { rows, ..describe(learner) };
     // One key alone: a map of several would be written in random order.
     let about = serde_json::to_string(&about).expect("plain data can be written to memory");
     let metadata = HashMap::from([(KEY.to_string(), about)]);
-    seal::seal(serialize(store.views(), Some(metadata)).expect("the tensors were just made"))
+    Ok(seal::seal(serialize(store.views(), Some(metadata)).expect("the tensors were just made")))
 }
 
 /// Continues from a file that [`save`] wrote for the same task, algorithm and networks. Returns false if the worlds could not

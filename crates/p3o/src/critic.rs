@@ -7,11 +7,12 @@
 
 use crate::advantage::moments;
 use crate::config::{Critic as Settings, Net};
-use crate::policy::{network, norm};
+use crate::policy::{all_finite, network};
 use crate::reduce::reduce;
 use p3o_nn::{Adam, Batch, Network, PassWorkspace, Source};
 use rand::{Rng, RngExt};
 use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// The value of one signal.
@@ -38,6 +39,8 @@ pub struct TargetScale {
 const KEPT: f64 = 0.9;
 /// Targets that hardly vary are not blown up.
 const LEAST_DEVIATION: f64 = 1e-3;
+/// Values that a thread takes into another unit at a time, at least.
+const SHARE: usize = 4096;
 
 impl TargetScale {
     const PLAIN: TargetScale = TargetScale { mean: 0.0, deviation: 1.0, seen: false };
@@ -91,10 +94,11 @@ impl Critic {
         self.denormalize(out);
     }
 
-    fn denormalize(&self, out: &mut [f32]) {
+    /// Takes what the network says into the targets' unit.
+    pub fn denormalize(&self, out: &mut [f32]) {
         if self.scale.seen {
             let (mean, deviation) = (self.scale.mean as f32, self.scale.deviation as f32);
-            out.iter_mut().for_each(|v| *v = deviation.mul_add(*v, mean));
+            out.par_iter_mut().with_min_len(SHARE).for_each(|v| *v = deviation.mul_add(*v, mean));
         }
     }
 
@@ -110,9 +114,7 @@ impl Critic {
         let ratio = old.deviation / new.deviation;
         weights.iter_mut().for_each(|w| *w = (f64::from(*w) * ratio) as f32);
         bias[0] = (f64::from(bias[0]) * ratio + (old.mean - new.mean) / new.deviation) as f32;
-        let mut params = self.net.params().to_vec();
-        self.net.pack(&mut params, head, &weights, &bias);
-        self.net.set_params(&params);
+        self.net.set_layer(head, &weights, &bias);
     }
 
     /// Minimises mean (V(s) - target)^2 over the batch (Algorithm 1, lines 6 and 7); `source` is what it was
@@ -188,7 +190,7 @@ impl Critic {
 
     /// Whether every parameter is finite.
     pub fn is_finite(&self) -> bool {
-        norm(self.net.params()).is_finite()
+        all_finite(self.net.params())
     }
 }
 

@@ -274,6 +274,14 @@ pub enum Error {
         /// Where it appeared.
         what: String,
     },
+    /// A device that failed in an update.
+    #[error("update {update}: {what}; training stopped, the last checkpoint is intact")]
+    Device {
+        /// The update in which it happened.
+        update: u64,
+        /// What went wrong.
+        what: String,
+    },
     /// A file that could not be read or written.
     #[error(transparent)]
     Io(#[from] std::io::Error),

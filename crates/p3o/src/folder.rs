@@ -7,6 +7,7 @@
 use crate::checkpoint::Checkpoint;
 use crate::config::Config;
 use crate::error::Error;
+use crate::provenance;
 use crate::record::{MOST_TABLE, Table, parse_progress, read_file, read_text};
 use crate::run::{Summary, summary};
 use p3o_env::EnvSpec;
@@ -115,6 +116,11 @@ impl RunFolder {
     /// Environment steps that its checkpoint has made; the rows may be ahead of it.
     pub fn steps(&self) -> u64 {
         self.checkpoint.steps()
+    }
+
+    /// Where its networks learned, sitting by sitting, as `provenance.toml` says, which nothing vouches for.
+    pub fn devices(&self) -> Vec<String> {
+        provenance::devices(&self.folder)
     }
 
     /// The digest of its checkpoint; none if an older version wrote it, which did not vouch for settings and rows.

@@ -98,41 +98,37 @@ impl Group {
         self.batch.gather(envs, &self.members, &self.engine.networks().policy);
         self.engine.upload(&self.batch);
         let (_, mut critics) = self.engine.parts();
-        let explained = self.batch.estimate_advantages(envs, signals, &mut *critics, &config.critic);
+        self.batch.estimate_advantages(envs, signals, &mut *critics, &config.critic);
         drop(critics);
-        let mut report = GroupReport { explained, ..GroupReport::default() };
-        report.offsets = self.standardize(round);
+        let offsets = self.standardize(round);
         self.engine.upload_targets(&self.batch);
-        self.improve(round, &mut report);
-        self.normalize(envs);
-        report
+        self.improve(envs, round, offsets)
     }
 
     /// Standardises the advantages and finds the constraints' offsets.
     fn standardize(&mut self, round: &Round) -> Vec<f64> {
         let form = round.config.constraint.form;
         let [reward, costs @ ..] = &mut self.batch.advantages[..] else { unreachable!("the reward is always there") };
-        p3o::standardize_reward(form, reward);
-        let signals = round.signals.constraints().iter().zip(round.excess);
-        let offsets = costs.iter_mut().zip(signals).map(|(adv_c, (signal, &excess))| {
+        let signals = round.signals.constraints().par_iter().zip(round.excess);
+        let of_costs = costs.par_iter_mut().zip(signals).map(|(adv_c, (signal, &excess))| {
             p3o::standardize(form, adv_c, p3o::offset(form, excess, round.length, signal.gamma))
         });
-        let offsets = offsets.collect();
+        let ((), offsets) = rayon::join(|| p3o::standardize_reward(form, reward), || of_costs.collect());
         self.batch.repeat_advantages(self.members.agents.len());
         offsets
     }
 
-    /// The policy's passes and the critics' fits.
-    fn improve(&mut self, round: &Round, report: &mut GroupReport) {
-        let Group { engine, shuffles, multipliers, batch, .. } = self;
-        let config = round.config;
-        report.entropy = batch.entropy;
+    /// The policy's passes and the critics' fits, and what needs neither of them.
+    fn improve(&mut self, envs: &[EnvSteps], round: &Round, offsets: Vec<f64>) -> GroupReport {
+        let Group { members, normalizer, engine, shuffles, multipliers, batch } = self;
+        let (batch, config) = (&*batch, round.config);
         let (policy_rng, critic_rngs) = shuffles.split_at_mut(1);
+        let elsewhere = engine.is_elsewhere();
         let (mut actor, mut critics) = engine.parts();
         let mut update = Update {
             engine: &mut *actor,
             batch,
-            offsets: &report.offsets,
+            offsets: &offsets,
             excess: round.excess,
             settings: &config.policy,
             learning_rate: config.policy.lr_decay.apply(config.policy.learning_rate, round.done),
@@ -141,24 +137,25 @@ impl Group {
         };
         let rate = config.critic.lr_decay.apply(config.critic.learning_rate, round.done);
         let mut act = || config.own.update(&mut update);
-        let mut fit = || -> Vec<f64> {
-            let critic = |(i, rng): (usize, &mut ChaCha8Rng)| critics.fit(batch, i, &config.critic, rate, rng);
-            critic_rngs.iter_mut().enumerate().map(critic).collect()
+        let mut fit = || critics.fit_all(batch, &config.critic, rate, critic_rngs);
+        let mut rest = || {
+            see(normalizer, members, envs);
+            batch.explained()
         };
         // Mini-batches are too small to share out; actor and critics then have a thread each.
-        (report.passes, report.critic_losses) = if config.policy.minibatch > 0 || config.critic.minibatch > 0 {
-            rayon::join(act, fit)
-        } else {
-            (act(), fit())
+        let minibatches = config.policy.minibatch > 0 || config.critic.minibatch > 0;
+        let (passes, (critic_losses, explained)) = match minibatches || elsewhere {
+            true => rayon::join(act, || rayon::join(fit, rest)),
+            false => (act(), (fit(), rest())),
         };
+        GroupReport { passes, critic_losses, explained, entropy: batch.entropy, offsets }
     }
+}
 
-    /// Lets the normaliser take in what the group's agents saw, environment by environment.
-    fn normalize(&mut self, envs: &[EnvSteps]) {
-        if !self.normalizer.is_on() {
-            return;
-        }
-        let Members { agents, all, dim } = &self.members;
+/// Lets the normaliser take in what the group's agents saw, environment by environment.
+fn see(normalizer: &mut Normalizer, members: &Members, envs: &[EnvSteps]) {
+    if normalizer.is_on() {
+        let Members { agents, all, dim } = members;
         let of = |env: &EnvSteps| {
             let mut moments = Moments::new(*dim);
             for row in env.raw.chunks_exact(all * dim) {
@@ -167,6 +164,6 @@ impl Group {
             moments
         };
         let parts: Vec<Moments> = envs.par_iter().map(of).collect();
-        self.normalizer.take(parts);
+        normalizer.take(parts);
     }
 }

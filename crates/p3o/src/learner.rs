@@ -9,7 +9,7 @@ use crate::engine;
 use crate::error::{ConfigError, Error};
 use crate::group::{Group, GroupReport, Round};
 use crate::memory;
-use crate::policy::Policy;
+use crate::policy::{Policy, all_finite};
 use crate::reduce::{Part, reduce};
 use crate::rollout::{Collector, EnvSteps, Episode};
 use crate::signals::Signals;
@@ -226,6 +226,12 @@ impl Learner {
         &self.groups[0].engine.networks().policy
     }
 
+    /// Brings all that a checkpoint holds to the host.
+    pub(crate) fn sync(&mut self) -> Result<(), Error> {
+        let lost = |what| Error::Device { update: self.progress.updates, what };
+        self.groups.iter_mut().try_for_each(|group| group.engine.sync()).map_err(lost)
+    }
+
     /// Updates and steps done.
     pub fn progress(&self) -> &Progress {
         &self.progress
@@ -315,7 +321,8 @@ impl Learner {
         }
         for (e, env) in self.collector.envs.iter().enumerate() {
             for (i, given) in env.given.iter().enumerate() {
-                if let Some(step) = given.iter().position(|x| !x.is_finite()) {
+                if !all_finite(given) {
+                    let step = given.iter().position(|x| !x.is_finite()).unwrap_or(0);
                     let name = if i == 0 { "reward" } else { &self.spec.costs[i - 1].name };
                     return Err(broken(format!(
                         "environment {e} gave a {name} that is not finite (step {step} of the batch)"
@@ -329,7 +336,8 @@ impl Learner {
     fn check_numbers(&mut self, report: &Report) -> Result<(), Error> {
         let passes = &report.passes;
         let broken = |what| Error::NonFinite { update: report.update, what };
-        self.groups.iter_mut().try_for_each(|group| group.engine.check()).map_err(broken)?;
+        let lost = |what| Error::Device { update: report.update, what };
+        self.groups.iter_mut().try_for_each(|group| group.engine.check()).map_err(lost)?;
         if !passes.is_finite() {
             return Err(broken(format!(
                 "the policy's update is not finite (loss {}, KL {}, gradient norm {})",

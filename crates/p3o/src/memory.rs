@@ -230,7 +230,8 @@ impl Sizes {
     fn batch(&self) -> f64 {
         let observations = if self.stacked { 2.0 * self.seen } else { self.seen };
         let acted = self.units + self.outputs + self.actions + self.agents;
-        let estimates = self.signals * (self.agents + self.groups) + self.groups;
+        // Advantages of every agent; targets and values of every critic; the values that follow.
+        let estimates = self.signals * (self.agents + 2.0 * self.groups) + self.groups;
         // Some algorithms compare the outputs of the whole batch with the old ones.
         let row = NUMBER * (observations + acted + estimates + self.outputs) + self.agents;
         self.rows * row + self.open * NUMBER * (self.seen + self.groups)
@@ -429,7 +430,7 @@ mod tests {
         let refused = |runs: &[Estimate], free: f64| fits(runs, free).unwrap_err().to_string();
         // A step has 60 numbers twice, two outputs, two actions, a log-probability, a reward, a cost and a flag: 509 bytes. The
         // batch has half of that, and 64 numbers packed, which makes it 1054 bytes.
-        let line = "this would take about 105 GB of memory, and 22 GB are free: 51 GB of it for the step \
+        let line = "this would take about 106 GB of memory, and 22 GB are free: 51 GB of it for the step \
                     buffers (rollout.batch=100000000 with 60 numbers of observations in every step)";
         assert_eq!(refused(std::slice::from_ref(&run), 22e9), line);
         let two = refused(&[estimate("p3o", "PointGoal", &[]), run], 22e9);

@@ -4,6 +4,7 @@ use crate::config::{self, Net};
 use p3o_env::ActionSpace;
 use p3o_nn::{Activation, Adam, Gru, Init, Mlp, Network, gaussian, multi_categorical};
 use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
 
 /// A network of the configured shape from `inputs` to `outputs`.
 pub fn network(net: &Net, inputs: usize, outputs: usize, head_gain: f64, rng: &mut ChaCha8Rng) -> Network<f32> {
@@ -108,14 +109,14 @@ impl Policy {
         }
         let n = self.net.outputs();
         let of_row = |row: &[f32]| f64::from(multi_categorical::entropy(&self.heads, row));
-        let sum: f64 = outputs.chunks_exact(n).map(of_row).sum();
-        sum / (outputs.len() / n) as f64
+        let rows: Vec<f64> = outputs.par_chunks_exact(n).map(of_row).collect();
+        rows.iter().sum::<f64>() / rows.len() as f64
     }
 
     /// Turns rows of logits into log-probabilities, as [`Behaviour`] holds them.
     pub fn normalize_outputs(&self, outputs: &mut [f32]) {
         if self.is_discrete() {
-            let rows = outputs.chunks_exact_mut(self.net.outputs());
+            let rows = outputs.par_chunks_exact_mut(self.net.outputs());
             rows.for_each(|row| multi_categorical::normalize(&self.heads, row));
         }
     }
@@ -134,8 +135,14 @@ impl Policy {
 
     /// Whether every parameter is finite.
     pub fn is_finite(&self) -> bool {
-        self.net.params().iter().chain(&self.log_std).all(|p| p.is_finite())
+        all_finite(self.net.params()) && all_finite(&self.log_std)
     }
+}
+
+/// Whether no number is infinite or NaN. No early exit, so that it compiles to a few vector instructions.
+pub fn all_finite(values: &[f32]) -> bool {
+    const EXPONENT: u32 = 0x7f80_0000;
+    !values.iter().fold(false, |bad, x| bad | (x.to_bits() & EXPONENT == EXPONENT))
 }
 
 /// Euclidean norm; not finite if any entry is not.

@@ -1,7 +1,7 @@
 //! `provenance.toml`: which program trained a run on which machine, sitting by sitting. It informs; nothing is decided by it.
 
 use crate::record::{read_text, write_atomic};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 const HEAD: &str = "# What trained this run, sitting by sitting.\n";
@@ -36,6 +36,25 @@ pub(crate) fn note(folder: &Path, from_step: u64, device: String) -> std::io::Re
     let before = read_text(&path, MOST).unwrap_or_else(|_| HEAD.to_string());
     let entry = toml::to_string(&sitting).expect("plain data can be written to memory");
     write_atomic(&path, format!("{before}\n[[sitting]]\n{entry}").as_bytes())
+}
+
+/// Where a run's networks learned, sitting by sitting. Where nothing says so, it was the CPU: older versions knew no other place.
+pub(crate) fn devices(folder: &Path) -> Vec<String> {
+    #[derive(Deserialize)]
+    struct Sittings {
+        sitting: Vec<Place>,
+    }
+    #[derive(Deserialize)]
+    struct Place {
+        #[serde(default = "host")]
+        device: String,
+    }
+    fn host() -> String {
+        "cpu".into()
+    }
+    let text = read_text(&folder.join("provenance.toml"), MOST).unwrap_or_default();
+    let found: Result<Sittings, _> = toml::from_str(&text);
+    found.map_or_else(|_| vec![host()], |all| all.sitting.into_iter().map(|place| place.device).collect())
 }
 
 /// As the system names it.

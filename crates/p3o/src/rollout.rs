@@ -2,6 +2,7 @@
 //! own. Random streams, sums over episodes and recurrent states belong to the collector; a world knows nothing of them.
 
 use crate::actor::{ActWorkspace, Actor, agents, see, state_width};
+use crate::policy::all_finite;
 use p3o_env::{EnvSpec, RestoreError, Stepper, VectorEnv, VectorStep, WorldError};
 use p3o_nn::TILE_ROWS;
 use rand::{Rng, SeedableRng};
@@ -397,15 +398,10 @@ impl EnvSteps {
         ended
     }
 
-    /// V(s_{t+1}) along the batch: the next row's value, zero after a termination, or the next of the bootstraps.
-    pub(crate) fn next_values<'a>(
-        &self,
-        values: &[f32],
-        open: &mut impl Iterator<Item = &'a f32>,
-        next: &mut Vec<f32>,
-    ) {
-        next.clear();
-        next.extend(values[1..].iter().chain([&0.0]).zip(&self.cuts).map(|(&v, &cut)| if cut { 0.0 } else { v }));
+    /// V(s_{t+1}) along the batch: the next row's value, zero after a termination, or a bootstrap, of which `open` has one per open end.
+    pub(crate) fn next_values(&self, values: &[f32], open: &[f32], next: &mut [f32]) {
+        let following = values[1..].iter().chain([&0.0]).zip(&self.cuts);
+        next.iter_mut().zip(following).for_each(|(next, (&v, &cut))| *next = if cut { 0.0 } else { v });
         for (&t, &value) in self.open_ends.iter().zip(open) {
             next[t as usize] = value;
         }
@@ -419,10 +415,4 @@ impl EnvSteps {
             self.broken.get_or_insert((t, entry));
         }
     }
-}
-
-/// No early exit, so that it compiles to a few vector instructions.
-fn all_finite(values: &[f32]) -> bool {
-    const EXPONENT: u32 = 0x7f80_0000;
-    !values.iter().fold(false, |bad, x| bad | (x.to_bits() & EXPONENT == EXPONENT))
 }

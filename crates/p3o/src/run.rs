@@ -309,7 +309,7 @@ impl Run {
         // The rows first: a checkpoint that survives a power cut must find the rows before it.
         self.csv.sync()?;
         self.lock.check()?;
-        let bytes = checkpoint::to_bytes(&self.learner, Some(self.csv.digest()));
+        let bytes = checkpoint::to_bytes(&mut self.learner, Some(self.csv.digest()))?;
         Ok(write_keeping(&checkpoint_path(&self.folder), &previous_checkpoint_path(&self.folder), &bytes)?)
     }
 

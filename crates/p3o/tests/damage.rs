@@ -20,7 +20,7 @@ impl Fixture {
         let mut trained = learner(small_task("p3o", "PointGoal", &[]));
         trained.update().unwrap();
         let path = home.path().join("good");
-        checkpoint::save(&trained, &path).unwrap();
+        checkpoint::save(&mut trained, &path).unwrap();
         let bytes = std::fs::read(path).unwrap();
         Fixture { home, bytes, learner: learner(small_task("p3o", "PointGoal", &["run.seed=5"])) }
     }
@@ -36,9 +36,9 @@ impl Fixture {
         refusal(&mut self.learner, &path, what)
     }
 
-    fn state(&self) -> Vec<u8> {
+    fn state(&mut self) -> Vec<u8> {
         let path = self.home.path().join("state");
-        checkpoint::save(&self.learner, &path).unwrap();
+        checkpoint::save(&mut self.learner, &path).unwrap();
         std::fs::read(path).unwrap()
     }
 }

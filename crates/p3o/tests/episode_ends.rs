@@ -39,7 +39,7 @@ fn learned_values(world: &Script, extra: &str) -> [[f32; 3]; 2] {
     (0..200).for_each(|_| drop(learner.update().unwrap()));
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("checkpoint");
-    checkpoint::save(&learner, &path).unwrap();
+    checkpoint::save(&mut learner, &path).unwrap();
     let bytes = std::fs::read(path).unwrap();
     let tensors = SafeTensors::deserialize(&bytes).unwrap();
     let read = |name: String| -> Vec<f32> {

@@ -129,9 +129,9 @@ fn a_checkpoint_holds_all_that_the_next_number_depends_on() {
         format!("{report:?}")
     };
     (0..3).for_each(|_| drop(report(&mut learner)));
-    checkpoint::save(&learner, &half).unwrap();
+    checkpoint::save(&mut learner, &half).unwrap();
     let expected: Vec<String> = (0..3).map(|_| report(&mut learner)).collect();
-    checkpoint::save(&learner, &whole).unwrap();
+    checkpoint::save(&mut learner, &whole).unwrap();
     // A learner that began with another seed and has lived: nothing of its own past may remain. The settings stand in the
     // file as well, so the seed is set back before the files are compared.
     let mut other_seed = config.clone();
@@ -141,7 +141,7 @@ fn a_checkpoint_holds_all_that_the_next_number_depends_on() {
     assert!(checkpoint::load(&mut fresh, &half).unwrap(), "the worlds go on");
     fresh.retune(|config| config.run.seed = learner.config().run.seed).unwrap();
     assert_eq!((0..3).map(|_| report(&mut fresh)).collect::<Vec<_>>(), expected);
-    checkpoint::save(&fresh, &other).unwrap();
+    checkpoint::save(&mut fresh, &other).unwrap();
     assert!(std::fs::read(other).unwrap() == std::fs::read(whole).unwrap());
 }
 

@@ -125,7 +125,7 @@ fn script(agents: usize) -> Script {
 }
 
 /// A tensor of a learner's checkpoint.
-fn tensor(learner: &Learner, name: &str) -> Vec<u8> {
+fn tensor(learner: &mut Learner, name: &str) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("checkpoint");
     checkpoint::save(learner, &path).unwrap();
@@ -145,10 +145,10 @@ fn three_updates(algo: &str, world: &Script) -> Learner {
 fn a_decentralised_agents_critics_learn_what_a_learner_of_its_own_would() {
     // The first agent starts from the same weights as a single one, and sees the same steps: its targets are the same, to
     // the bit, through three updates. Batches cut every second episode.
-    let (single, dec) = (three_updates("p3o", &script(1)), three_updates("map3o-dec", &script(2)));
+    let (mut single, mut dec) = (three_updates("p3o", &script(1)), three_updates("map3o-dec", &script(2)));
     for name in ["critic.reward.0.weight", "critic.cost.risk.1.weight", "critic.cost.risk.scale", "normalizer"] {
-        assert!(tensor(&single, name) == tensor(&dec, &format!("agent.0.{name}")), "{name}");
-        assert!(tensor(&single, name) != tensor(&dec, &format!("agent.1.{name}")), "{name}");
+        assert!(tensor(&mut single, name) == tensor(&mut dec, &format!("agent.0.{name}")), "{name}");
+        assert!(tensor(&mut single, name) != tensor(&mut dec, &format!("agent.1.{name}")), "{name}");
     }
 }
 
@@ -158,9 +158,9 @@ fn an_update_is_the_same_on_any_number_of_threads() {
         for changes in [&[][..], &["policy.minibatch=96", "critic.minibatch=64"]] {
             let run = |threads| {
                 on_threads(threads, || {
-                    let learner = trained(algo, &[&["rollout.envs=8"], changes].concat(), 3);
+                    let mut learner = trained(algo, &[&["rollout.envs=8"], changes].concat(), 3);
                     let params: Vec<_> = learner.actors().iter().map(|a| float_bits(a.policy.net.params())).collect();
-                    (params, tensor(&learner, "envs"))
+                    (params, tensor(&mut learner, "envs"))
                 })
             };
             assert!(run(1) == run(3), "{algo}");

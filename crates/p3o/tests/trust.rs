@@ -347,7 +347,7 @@ mod states {
     }
 
     impl Opened {
-        fn of(learner: &Learner) -> Opened {
+        fn of(learner: &mut Learner) -> Opened {
             let file = tempfile::NamedTempFile::new().unwrap();
             checkpoint::save(learner, file.path()).unwrap();
             let bytes = std::fs::read(file.path()).unwrap();
@@ -395,8 +395,8 @@ mod states {
 
     #[test]
     fn a_state_that_no_run_comes_to_is_refused_by_what_is_wrong_with_it() {
-        let (trained, mut fresh) = trained();
-        let good = || Opened::of(&trained);
+        let (mut trained, mut fresh) = trained();
+        let mut good = || Opened::of(&mut trained);
         let empty: &[u8] = &[];
         type Change<'a> = Box<dyn Fn(&mut Opened) + 'a>;
         let number = |name: &'static str, x: f32| -> Change { Box::new(move |f| f.first_number(name, x)) };
@@ -477,14 +477,14 @@ mod states {
             ),
             (Box::new(|f| f.tensors.get_mut("progress").unwrap().0 = Dtype::I8), "`progress` is not a row of bytes"),
         ];
-        let state = |learner: &Learner| Opened::of(learner).tensors;
-        let before = state(&fresh);
+        let state = |learner: &mut Learner| Opened::of(learner).tensors;
+        let before = state(&mut fresh);
         for (change, reason) in &cases {
             let mut file = good();
             change(&mut file);
             let said = file.refusal(&mut fresh);
             assert!(said.contains(reason), "{said:?} does not say {reason:?}");
-            assert!(state(&fresh) == before, "{reason}: it changed the learner");
+            assert!(state(&mut fresh) == before, "{reason}: it changed the learner");
         }
         // What the description says is held against the counters.
         let mut file = good();
@@ -498,11 +498,11 @@ mod states {
 
     #[test]
     fn a_policy_with_a_broken_weight_or_normaliser_does_not_act() {
-        let (trained, _) = trained();
+        let (mut trained, _) = trained();
         for (name, bytes) in
             [("actor.head.weight", f32::NAN.to_le_bytes()), ("actor.log_std", f32::INFINITY.to_le_bytes())]
         {
-            let mut file = Opened::of(&trained);
+            let mut file = Opened::of(&mut trained);
             file.tensors.get_mut(name).unwrap().2[..4].copy_from_slice(&bytes);
             let views = file
                 .tensors

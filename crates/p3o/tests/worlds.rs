@@ -105,8 +105,9 @@ fn recurrent_critics_begin_the_new_episodes_from_states_of_zero() {
     interrupted(&config, &*unfrozen_task(&config).unwrap(), &folder);
     let before = states(&p3o::run::checkpoint_path(&folder));
     assert!(before.iter().any(|h| *h != 0.0), "nothing to forget");
-    let run = Run::resume(&folder, &unfrozen_task, None).unwrap();
-    p3o::checkpoint::save(run.learner(), &saved).unwrap();
+    let mut resumed = Learner::new(config.clone(), &*unfrozen_task(&config).unwrap()).unwrap();
+    assert!(!checkpoint::load(&mut resumed, &p3o::run::checkpoint_path(&folder)).unwrap());
+    checkpoint::save(&mut resumed, &saved).unwrap();
     assert_eq!(states(&saved), vec![0.0; before.len()]);
 }
 
@@ -191,7 +192,7 @@ fn three_updates(mut learner: Learner) -> (Vec<String>, Vec<u8>) {
     let reports = (0..3).map(report).collect();
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("checkpoint");
-    checkpoint::save(&learner, &path).unwrap();
+    checkpoint::save(&mut learner, &path).unwrap();
     (reports, std::fs::read(path).unwrap())
 }
 

@@ -90,6 +90,46 @@ fn packing_round_trips() {
             assert_eq!(net.unpack(&packed, l), net.layer(l));
         }
         assert_eq!(net.params(), packed);
+        // Rows that lie further apart, with something between them that is nobody's.
+        let mut again = vec![0.0; packed.len()];
+        for l in 0..net.depth() {
+            let (inputs, outputs) = (sizes[l], sizes[l + 1]);
+            let (mut rows, mut bias) = (vec![0.5; inputs * (outputs + 3)], vec![0.0; outputs]);
+            net.unpack_into(&packed, l, outputs + 3, &mut rows, &mut bias);
+            for (i, row) in rows.chunks_exact(outputs + 3).enumerate() {
+                assert_eq!(row[..outputs], layer(l, inputs, outputs).0[i * outputs..][..outputs]);
+                assert_eq!(row[outputs..], [0.5; 3]);
+            }
+            net.pack_from(&mut again, l, outputs + 3, &rows, &bias);
+        }
+        assert_eq!(again, packed);
+    }
+}
+
+/// What is kept beside the parameters follows them: a pass, there and back, is that of a network which was made so.
+#[test]
+fn a_network_changed_in_place_is_the_one_that_was_set() {
+    let sizes = [5, 40, 33, 17, 2];
+    let gradient = |net: &Mlp<f32>| {
+        let x = tiles(5, &uniform::<f32>(5 * 150, &mut rng(3)));
+        let mut workspace = net.pass_workspace(x.parts());
+        net.pass(&mut workspace, &x, &mut vec![(); x.parts()], |(), _, y, d| d.copy_from_slice(y));
+        workspace.gradient().to_vec()
+    };
+    let (first, second) = (random_net::<f32>(&sizes, Activation::Tanh, 1), random_net(&sizes, Activation::Tanh, 2));
+    let mut changed = first.clone();
+    changed.change_params(|net, params| {
+        (0..net.depth()).for_each(|l| net.pack(params, l, &second.layer(l).0, &second.layer(l).1));
+    });
+    assert_eq!((changed.params(), gradient(&changed)), (second.params(), gradient(&second)));
+    for l in 0..first.depth() {
+        let (mut params, (weights, bias)) = (first.params().to_vec(), second.layer(l));
+        first.pack(&mut params, l, &weights, &bias);
+        let (mut set, mut changed) = (first.clone(), first.clone());
+        set.set_params(&params);
+        changed.set_layer(l, &weights, &bias);
+        assert_eq!((changed.params(), gradient(&changed)), (set.params(), gradient(&set)), "layer {l}");
+        assert_ne!(gradient(&changed), gradient(&first));
     }
 }
 

@@ -2,8 +2,9 @@
 //! pi_k leaves the trust region (Algorithm 2).
 
 use super::{Passes, Update, mean};
+use crate::batch::TrainingBatch;
 use crate::critic::shuffle;
-use crate::engine::{RowLoss, Sums};
+use crate::engine::{Descent, EXTRA_TERMS, PolicyEngine, Record, RowLoss, Rule, Sums};
 
 /// What an algorithm minimises, pass by pass.
 pub trait Objective {
@@ -12,6 +13,9 @@ pub trait Objective {
 
     /// The loss of a pass in which the mean surrogates of the costs are `means`, offsets not included.
     fn loss(&self, means: &[f64]) -> RowLoss;
+
+    /// The loss of the pass that is so many ahead of the next, for the means that the rule is given then.
+    fn rule(&self, ahead: usize) -> (RowLoss, Rule);
 
     /// Takes in a pass: its sums and the means that its loss was made for.
     fn observe(&mut self, sums: &Sums, means: &[f64], report: &mut Passes);
@@ -30,7 +34,75 @@ pub enum Foresight {
 
 /// Minimises an objective. Over whole batches the KL of a pass is known before its step, which is not taken outside the trust
 /// region; over mini-batches it is known after a pass of steps.
+///
+/// An engine that can makes all passes by itself; what it saw is then gone through again here, so that figures and decisions have
+/// one source.
 pub fn descend(update: &mut Update, objective: &mut impl Objective, report: &mut Passes) {
+    let settings = update.settings;
+    let descent = Descent {
+        passes: (0..settings.passes).map(|ahead| objective.rule(ahead)).collect(),
+        entropy: settings.entropy as f32,
+        learning_rate: update.learning_rate,
+        target_kl: settings.target_kl,
+        minibatch: (settings.minibatch > 0).then(|| (settings.minibatch, update.rng.clone())),
+    };
+    let Some(record) = update.engine.descend(update.batch, &descent) else {
+        return descend_by_passes(update, objective, report);
+    };
+    let mut playback = Playback { record, at: 0 };
+    let Update { batch, offsets, excess, settings, learning_rate, .. } = *update;
+    let (multipliers, rng) = (&mut *update.multipliers, &mut *update.rng);
+    let engine = &mut playback;
+    let mut again = Update { engine, batch, offsets, excess, settings, learning_rate, multipliers, rng };
+    descend_by_passes(&mut again, objective, report);
+}
+
+/// Passes that were made already: a pass is the one at hand until its step is taken.
+struct Playback {
+    record: Record,
+    at: usize,
+}
+
+impl Playback {
+    /// Figures that are not finite end every loop: an engine that failed has no more of them.
+    fn look(&self, costs: usize) -> Sums {
+        let none = || Sums { kl: f64::NAN, terms: vec![f64::NAN; 1 + costs + EXTRA_TERMS] };
+        self.record.sums.get(self.at).cloned().unwrap_or_else(none)
+    }
+}
+
+impl PolicyEngine for Playback {
+    fn pass(&mut self, batch: &TrainingBatch, _: Option<&[u32]>, _: &RowLoss, _: f32) -> Sums {
+        self.look(batch.costs().len())
+    }
+
+    fn measure(&mut self, batch: &TrainingBatch) -> Sums {
+        self.look(batch.costs().len())
+    }
+
+    fn step(&mut self, _: f64) -> f64 {
+        self.at += 1;
+        self.record.gradient_norm
+    }
+
+    fn gradient(&mut self) -> Vec<f64> {
+        unreachable!("a descent of first order asks for steps alone")
+    }
+
+    fn fisher_product(&mut self, _: &[f64]) -> Vec<f64> {
+        unreachable!("a descent of first order asks for steps alone")
+    }
+
+    fn parameters(&mut self) -> Vec<f32> {
+        unreachable!("a descent of first order asks for steps alone")
+    }
+
+    fn set_parameters(&mut self, _: &[f32]) {
+        unreachable!("a descent of first order asks for steps alone")
+    }
+}
+
+fn descend_by_passes(update: &mut Update, objective: &mut impl Objective, report: &mut Passes) {
     if update.settings.minibatch > 0 {
         return descend_in_parts(update, objective, report);
     }

@@ -14,7 +14,7 @@
 use super::multiplier::follow;
 use super::{Column, Constraints, Foresight, Info, Objective, Order, Passes, Update, descend};
 use crate::config::schema::settings;
-use crate::engine::{RowLoss, Sums};
+use crate::engine::{RowLoss, Rule, Sums};
 use p3o_nn::Real;
 
 /// What it is and needs.
@@ -91,6 +91,10 @@ impl Objective for Proximal {
 
     fn loss(&self, _: &[f64]) -> RowLoss {
         RowLoss::Proximal(self.clone())
+    }
+
+    fn rule(&self, _: usize) -> (RowLoss, Rule) {
+        (self.loss(&[]), Rule::Fixed)
     }
 
     fn observe(&mut self, sums: &Sums, _: &[f64], report: &mut Passes) {

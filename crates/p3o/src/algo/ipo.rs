@@ -20,7 +20,7 @@
 use super::ppo_lag::{self, mixed};
 use super::{Column, Constraints, Foresight, Info, Objective, Order, Passes, Update, descend};
 use crate::config::schema::settings;
-use crate::engine::{RowLoss, Sums};
+use crate::engine::{RowLoss, Rule, Sums};
 
 /// What it is and needs.
 pub const INFO: Info = Info {
@@ -81,6 +81,11 @@ impl Objective for Barrier<'_> {
     fn loss(&self, means: &[f64]) -> RowLoss {
         let (x_r, x_c) = shares(&self.violations(means), self.settings.barrier);
         mixed(self.settings.clip, x_r, &x_c)
+    }
+
+    fn rule(&self, _: usize) -> (RowLoss, Rule) {
+        let any = mixed(self.settings.clip, 1.0, &vec![1.0; self.offsets.len()]);
+        (any, Rule::Barrier { offsets: self.offsets.to_vec(), t: self.settings.barrier })
     }
 
     fn observe(&mut self, sums: &Sums, means: &[f64], report: &mut Passes) {

@@ -19,7 +19,7 @@
 use super::{Column, Constraints, Foresight, Info, Objective, Order, Passes, Update, descend};
 use crate::advantage::{moments, rescale};
 use crate::config::schema::{settings, words};
-use crate::engine::{RowLoss, Sums};
+use crate::engine::{RowLoss, Rule, Sums};
 use p3o_nn::Real;
 
 /// What it is and needs.
@@ -229,6 +229,13 @@ impl Objective for Penalty<'_> {
         let scale = if self.settings.balance { 1.0 / (1.0 + kappa * penalized) } else { 1.0 };
         let epsilon = self.settings.clip as f32;
         RowLoss::Clipped(Clipped { epsilon, clip_costs: true, reward: 1.0, costs, scale })
+    }
+
+    fn rule(&self, ahead: usize) -> (RowLoss, Rule) {
+        let kappa = (0..ahead).fold(self.kappa, |kappa, _| next_kappa(kappa, self.settings)) as f32;
+        let (epsilon, costs) = (self.settings.clip as f32, vec![kappa; self.offsets.len()]);
+        let every = Clipped { epsilon, clip_costs: true, reward: 1.0, costs, scale: 1.0 };
+        (RowLoss::Clipped(every), Rule::Gates { offsets: self.offsets.to_vec(), balance: self.settings.balance })
     }
 
     fn observe(&mut self, sums: &Sums, means: &[f64], report: &mut Passes) {

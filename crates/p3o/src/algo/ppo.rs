@@ -9,7 +9,7 @@
 use super::p3o::Clipped;
 use super::{Column, Constraints, Foresight, Info, Objective, Order, Passes, Update, descend};
 use crate::config::schema::settings;
-use crate::engine::{RowLoss, Sums};
+use crate::engine::{RowLoss, Rule, Sums};
 
 /// What it is and needs.
 pub const INFO: Info = Info {
@@ -43,6 +43,10 @@ impl Objective for Surrogate {
     fn loss(&self, _: &[f64]) -> RowLoss {
         let (epsilon, costs) = (self.epsilon, Vec::new());
         RowLoss::Clipped(Clipped { epsilon, clip_costs: false, reward: 1.0, costs, scale: 1.0 })
+    }
+
+    fn rule(&self, _: usize) -> (RowLoss, Rule) {
+        (self.loss(&[]), Rule::Fixed)
     }
 
     fn observe(&mut self, sums: &Sums, _: &[f64], report: &mut Passes) {

@@ -16,7 +16,7 @@ use super::multiplier::follow;
 use super::p3o::Clipped;
 use super::{Column, Constraints, Foresight, Info, Objective, Order, Passes, Update, descend};
 use crate::config::schema::settings;
-use crate::engine::{RowLoss, Sums};
+use crate::engine::{RowLoss, Rule, Sums};
 
 /// What it is and needs.
 pub const INFO: Info = Info {
@@ -69,6 +69,10 @@ impl Objective for Mixed {
 
     fn loss(&self, _: &[f64]) -> RowLoss {
         mixed(self.epsilon, self.x_r, &self.x_c)
+    }
+
+    fn rule(&self, _: usize) -> (RowLoss, Rule) {
+        (self.loss(&[]), Rule::Fixed)
     }
 
     fn observe(&mut self, sums: &Sums, _: &[f64], report: &mut Passes) {

@@ -16,7 +16,8 @@ pub(super) struct Store(BTreeMap<String, (Dtype, Vec<usize>, Vec<u8>)>);
 
 impl Store {
     pub fn floats(&mut self, name: String, shape: Vec<usize>, values: &[f32]) {
-        let bytes = values.iter().flat_map(|x| x.to_le_bytes()).collect();
+        let mut bytes = vec![0; 4 * values.len()];
+        bytes.as_chunks_mut::<4>().0.iter_mut().zip(values).for_each(|(to, x)| *to = x.to_le_bytes());
         self.0.insert(name, (Dtype::F32, shape, bytes));
     }
 

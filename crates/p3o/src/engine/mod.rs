@@ -35,6 +35,53 @@ pub enum RowLoss {
     Surrogate(Surrogate),
 }
 
+/// How the factors of a [`RowLoss`] follow from the batch's mean cost surrogates, in a form that an engine can evaluate by
+/// itself, between the two halves of a pass.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rule {
+    /// They do not.
+    Fixed,
+    /// A cost's factor counts where its mean plus its offset is positive; with `balance` the gradient is divided by one plus
+    /// the sum of those that count. See [`crate::algo::p3o::gates`].
+    Gates {
+        /// What stands beside each mean.
+        offsets: Vec<f64>,
+        /// See `p3o.balance`.
+        balance: bool,
+    },
+    /// The shares of the reward and of every cost are those of a barrier of this height; see [`crate::algo::ipo::shares`].
+    Barrier {
+        /// What stands beside each mean.
+        offsets: Vec<f64>,
+        /// t of the barrier log(-x) / t.
+        t: f64,
+    },
+}
+
+/// Several passes of Adam over the batch, for an engine that needs no host between them.
+#[derive(Clone, Debug)]
+pub struct Descent {
+    /// What is minimised, pass by pass.
+    pub passes: Vec<(RowLoss, Rule)>,
+    /// Factor of the entropy.
+    pub entropy: f32,
+    /// Adam's.
+    pub learning_rate: f64,
+    /// The mean KL that ends it.
+    pub target_kl: f64,
+    /// Rows of a mini-batch and what shuffles them; none: whole batches.
+    pub minibatch: Option<(usize, ChaCha8Rng)>,
+}
+
+/// What a [`Descent`] saw and did.
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    /// The sums of every pass, or mini-batch, in order; those of the last may have ended it without a step.
+    pub sums: Vec<Sums>,
+    /// Norm of the last gradient.
+    pub gradient_norm: f64,
+}
+
 /// Terms that an algorithm may count beside the reward's and the costs'.
 pub const EXTRA_TERMS: usize = 2;
 
@@ -117,8 +164,13 @@ pub trait Engine: Send {
         "cpu".into()
     }
 
-    /// The networks, as they stand between two updates.
+    /// The networks, as they stand between two updates. What their optimisers keep may be older, until [`Engine::sync`].
     fn networks(&self) -> &Networks;
+
+    /// Brings the optimisers in [`Engine::networks`] up to date too: they are not needed to act, only to be saved.
+    fn sync(&mut self) -> Result<(), String> {
+        Ok(())
+    }
 
     /// Replaces parameters and optimisers by those that `change` leaves.
     fn change_networks(&mut self, change: &mut dyn FnMut(&mut Networks) -> Result<(), String>) -> Result<(), String>;
@@ -138,6 +190,11 @@ pub trait Engine: Send {
     /// The actor's part and the critics', which may work at the same time.
     fn parts(&mut self) -> (Box<dyn PolicyEngine + '_>, Box<dyn CriticEngine + '_>);
 
+    /// Whether it works elsewhere than on the host's cores, so that actor and critics should be asked at the same time.
+    fn is_elsewhere(&self) -> bool {
+        false
+    }
+
     /// What went wrong since the last call, if anything did.
     fn check(&mut self) -> Result<(), String>;
 }
@@ -147,6 +204,11 @@ pub trait PolicyEngine: Send {
     /// One pass over some pieces of the batch (all without `pieces`): leaves the gradient of the loss minus `entropy` times
     /// the mean entropy, and returns the means over those rows.
     fn pass(&mut self, batch: &TrainingBatch, pieces: Option<&[u32]>, loss: &RowLoss, entropy: f32) -> Sums;
+
+    /// A whole descent, if the engine can make it by itself.
+    fn descend(&mut self, _: &TrainingBatch, _: &Descent) -> Option<Record> {
+        None
+    }
 
     /// The means of the plain surrogates -r A_R and r A_C_i and of the KL over the whole batch, without a gradient.
     fn measure(&mut self, batch: &TrainingBatch) -> Sums;
@@ -181,4 +243,16 @@ pub trait CriticEngine: Send {
         learning_rate: f64,
         rng: &mut ChaCha8Rng,
     ) -> f64;
+
+    /// Fits every critic.
+    fn fit_all(
+        &mut self,
+        batch: &TrainingBatch,
+        settings: &config::Critic,
+        learning_rate: f64,
+        rngs: &mut [ChaCha8Rng],
+    ) -> Vec<f64> {
+        let fit = |(i, rng)| self.fit(batch, i, settings, learning_rate, rng);
+        rngs.iter_mut().enumerate().map(fit).collect()
+    }
 }
