@@ -2,14 +2,16 @@
 // number of rows, which are added in their order: the same bits from run to run, whatever the device's size. `src/host.rs`
 // mirrors every kernel.
 
+#include "device.h"
+#include "rows.h"
+
 enum { TANH = 0, RELU = 1, IDENTITY = 2 };
 enum { TILE = 128, DEPTH = 16 };      // of a product: rows of a block, inputs of a step
 enum { ROWS = 128 };                  // rows of a block that looks at rows one by one
-enum { MOST_COSTS = 16, EXTRA = 2 };  // constraints, and terms beside the reward's and theirs
 
 __device__ inline float activate(float x, int activation) {
     if (activation == TANH) return tanhf(x);
-    if (activation == RELU) return fmaxf(x, 0.f);
+    if (activation == RELU) return x < 0.f ? 0.f : x;  // unlike fmaxf it keeps NaN
     return x;
 }
 
@@ -165,57 +167,6 @@ extern "C" __global__ void adam(float* p, float* m, float* v, const float* g, in
     p[i] -= step * m[i] / (sqrtf(v[i]) * root + epsilon);
 }
 
-// What a loss is made of; see `Loss` in src/device.rs.
-struct Loss {
-    int kind;  // 0 clipped, 1 proximal, 2 surrogate
-    int clip_costs, costs;
-    float epsilon, reward, scale, lambda, delta;
-    float factors[MOST_COSTS];
-};
-
-__device__ inline float clip(float r, float e) { return fminf(fmaxf(r, 1.f - e), 1.f + e); }
-
-// A row's terms, and the weights of its grad log pi and of its grad KL.
-__device__ inline void weigh(const Loss& loss, const float* advantages, long rows, long row, float ratio, float kl, double* terms, float& w, float& u) {
-    const float reward = advantages[row];
-    w = u = 0.f;
-    if (loss.kind == 0) {
-        const float plain = ratio * reward, clipped = clip(ratio, loss.epsilon) * reward;
-        const bool active = reward > 0.f ? ratio < 1.f + loss.epsilon : ratio > 1.f - loss.epsilon;
-        terms[0] = -(plain < clipped ? plain : clipped);
-        w = loss.reward * (active ? -plain : 0.f);
-        for (int i = 0; i < loss.costs; i++) {
-            const float cost = advantages[(1 + i) * rows + row], plain_c = ratio * cost, clipped_c = clip(ratio, loss.epsilon) * cost;
-            const bool active_c = cost > 0.f ? ratio > 1.f - loss.epsilon : ratio < 1.f + loss.epsilon;
-            terms[1 + i] = !loss.clip_costs ? plain_c : plain_c > clipped_c ? plain_c : clipped_c;
-            if (loss.factors[i] != 0.f) w += loss.factors[i] * (!loss.clip_costs || active_c ? plain_c : 0.f);
-        }
-        w *= loss.scale;
-    } else if (loss.kind == 1) {
-        float advantage = reward;
-        terms[0] = -(ratio * reward);
-        for (int i = 0; i < loss.costs; i++) {
-            const float cost = advantages[(1 + i) * rows + row];
-            terms[1 + i] = ratio * cost;
-            advantage -= loss.factors[i] * cost;
-        }
-        const bool inside = kl <= loss.delta;
-        const float gain = ratio * advantage / loss.lambda;
-        terms[1 + loss.costs] = inside ? kl - gain : 0.f;
-        terms[2 + loss.costs] = u = inside ? 1.f : 0.f;
-        w = inside ? -gain : 0.f;
-    } else {
-        float costs = 0.f;
-        terms[0] = -(ratio * reward);
-        for (int i = 0; i < loss.costs; i++) {
-            const float cost = advantages[(1 + i) * rows + row];
-            terms[1 + i] = ratio * cost;
-            costs += loss.factors[i] * cost;
-        }
-        w = -ratio * (loss.reward * reward - costs);
-    }
-}
-
 // The sum of every thread's x, in a fixed order; all threads of the block must call it.
 __device__ inline double block_sum(double x) {
     __shared__ double all[ROWS];
@@ -239,86 +190,40 @@ extern "C" __global__ void __launch_bounds__(ROWS) squares(const float* of, doub
 }
 
 struct PolicyRows {
-    const float *outputs, *old_outputs, *actions, *log_probs, *advantages, *log_std, *old_log_std;
-    const int* heads;       // logits of each discrete action
+    Behaviour behaviour;
+    const float* outputs;
     const unsigned* index;  // rows of a mini-batch in the batch; null: all
     float* d;               // null: only measure
     double* parts;          // of each block: KL, terms, slopes of log_std
-    int rows, all, outputs_per_row, width, discrete;
-    float entropy, share;
+    int rows;
+    float share;
     Loss loss;
 };
 
 // Ratio, KL, weight and gradient of the outputs, a thread for each row.
 extern "C" __global__ void __launch_bounds__(ROWS) policy_rows(PolicyRows p) {
-    const int i = blockIdx.x * ROWS + threadIdx.x, n = p.outputs_per_row;
+    const Behaviour& b = p.behaviour;
+    const int i = blockIdx.x * ROWS + threadIdx.x, n = b.n;
     const bool here = i < p.rows;
     const long row = here ? (p.index ? p.index[i] : i) : 0;
-    const float *out = p.outputs + (long)(here ? i : 0) * n, *was = p.old_outputs + row * n, *action = p.actions + row * p.width;
-    float* d = p.d ? p.d + (long)(here ? i : 0) * n : nullptr;
-    float log_prob = 0.f, kl = 0.f;
-    if (!p.discrete) {
-        float squares = 0.f, norm = 0.f, shifts = 0.f, base = 0.f;
-        for (int a = 0; a < n; a++) {
-            const float s = p.log_std[a], o = p.old_log_std[a], z = (action[a] - out[a]) * expf(-s), shift = (out[a] - was[a]) * expf(-o);
-            squares += z * z;
-            norm += s + 0.918938533204672741f;
-            shifts += shift * shift;
-            base += 0.5f * (expf(2.f * (s - o)) - 1.f) - (s - o);
-        }
-        log_prob = -(0.5f * squares + norm);
-        kl = 0.5f * shifts + base;
-    } else {
-        for (int h = 0, at = 0; h < p.width; at += p.heads[h++]) {
-            float top = out[at], sum = 0.f;
-            for (int a = 1; a < p.heads[h]; a++) top = fmaxf(top, out[at + a]);
-            for (int a = 0; a < p.heads[h]; a++) sum += expf(out[at + a] - top);
-            const float log_sum = logf(sum);
-            log_prob += out[at + (int)action[h]] - top - log_sum;
-            for (int a = 0; a < p.heads[h]; a++) {
-                const float x = out[at + a] - top - log_sum;
-                kl += expf(x) * (x - was[at + a]);
-            }
-        }
-    }
-    double terms[1 + MOST_COSTS + EXTRA] = {};
-    float w, u;
-    weigh(p.loss, p.advantages, p.all, row, expf(log_prob - p.log_probs[row]), kl, terms, w, u);
+    const float* out = p.outputs + (long)(here ? i : 0) * n;
+    float log_prob, kl, w, u;
+    compare(b, row, out, log_prob, kl);
+    double terms[MOST_TERMS] = {};
+    weigh(p.loss, b.advantages, b.all, row, expf(log_prob - b.log_probs[row]), kl, terms, w, u);
     w *= p.share;
     u *= p.share;
-    if (here && d && !p.discrete)
-        for (int a = 0; a < n; a++) {
-            const float inverse = expf(-p.log_std[a]), old = expf(-p.old_log_std[a]);
-            d[a] = w * (action[a] - out[a]) * inverse * inverse + u * (out[a] - was[a]) * old * old;
-        }
-    if (here && d && p.discrete)
-        for (int h = 0, at = 0; h < p.width; at += p.heads[h++]) {
-            float top = out[at], sum = 0.f, entropy = 0.f, head_kl = 0.f;
-            for (int a = 1; a < p.heads[h]; a++) top = fmaxf(top, out[at + a]);
-            for (int a = 0; a < p.heads[h]; a++) sum += expf(out[at + a] - top);
-            const float log_sum = logf(sum);
-            for (int a = 0; a < p.heads[h]; a++) {
-                const float x = out[at + a] - top - log_sum, q = expf(x);
-                entropy -= q * x;
-                head_kl += q * (x - was[at + a]);
-            }
-            for (int a = 0; a < p.heads[h]; a++) {
-                const float x = out[at + a] - top - log_sum, q = expf(x);
-                d[at + a] = w * ((a == (int)action[h] ? 1.f : 0.f) - q) + p.entropy * p.share * q * (x + entropy) + u * q * (x - was[at + a] - head_kl);
-            }
-        }
-    const int count = 1 + p.loss.costs + EXTRA, slopes = p.discrete || !p.d ? 0 : n;
-    double* part = p.parts + (long)blockIdx.x * (1 + count + slopes);
+    if (here && p.d) slopes(b, row, out, w, u, p.share, p.d + (long)i * n);
+    const int count = 1 + p.loss.costs + EXTRA, of_log_std = b.discrete || !p.d ? 0 : n;
+    double* part = p.parts + (long)blockIdx.x * (1 + count + of_log_std);
     const double sum = block_sum(here ? kl : 0.);
     if (threadIdx.x == 0) part[0] = sum;
     for (int t = 0; t < count; t++) {
         const double sum = block_sum(here ? terms[t] : 0.);
         if (threadIdx.x == 0) part[1 + t] = sum;
     }
-    for (int a = 0; a < slopes; a++) {
-        const float z = (action[a] - out[a]) * expf(-p.log_std[a]);
-        const float slope = w * (z * z - 1.f) - p.entropy * p.share + u * (expf(2.f * (p.log_std[a] - p.old_log_std[a])) - 1.f);
-        const double sum = block_sum(here ? slope : 0.);
+    for (int a = 0; a < of_log_std; a++) {
+        const double sum = block_sum(here ? slope_of_log_std(b, row, out, w, u, p.share, a) : 0.);
         if (threadIdx.x == 0) part[1 + count + a] = sum;
     }
 }

@@ -1,5 +1,6 @@
-//! What a device does: it keeps numbers and runs kernels on them. `kernels/p3o.cu` says what each kernel computes.
+//! What a device does: it keeps numbers and runs kernels on them. `kernels/p3o.cu` and `gru.cu` say what each kernel computes.
 
+use crate::machine::Machine;
 use p3o::engine::{EXTRA_TERMS, RowLoss};
 use p3o_nn::Activation;
 
@@ -199,6 +200,56 @@ pub struct ValueRows {
     pub share: f32,
 }
 
+/// What the products of a pass are made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Precision {
+    /// As accurate as single precision.
+    #[default]
+    Fp32,
+    /// Operands of eleven bits, sums in single precision: what TF32 is.
+    Tf32,
+}
+
+impl Precision {
+    /// A device's name, with the precision where it is not the usual one.
+    pub fn beside(self, name: String) -> String {
+        match self {
+            Precision::Fp32 => name,
+            Precision::Tf32 => format!("{name}, tf32"),
+        }
+    }
+}
+
+/// Sequences of rows on their way through a GRU, forward and then back. Where there are three numbers for a unit they are those
+/// of the gates r, z and n, each gate's units side by side.
+#[derive(Clone, Copy, Debug)]
+pub struct Gru {
+    /// Those of the network.
+    pub parameters: Floats,
+    /// From the state to the gates: as many inputs as there are units, three times as many outputs.
+    pub layer: Layer,
+    /// How many sequences there are; the rows of each follow one another.
+    pub sequences: usize,
+    /// Rows of a sequence.
+    pub steps: usize,
+    /// The state before each sequence.
+    pub states: Floats,
+    /// For each row not zero where it starts from a state of zero; none: no row does.
+    pub starts: Option<Floats>,
+    /// The input's part of the gates' sums, bias included, three numbers for a unit; on the way back the gradient replaces it.
+    pub of_input: Floats,
+    /// The state before each row.
+    pub entering: Floats,
+    /// The state after it.
+    pub after: Floats,
+    /// Four numbers for a unit: r, z, n, and the state's part of the sum of n.
+    pub gates: Floats,
+    /// The gradient of `after` by the same row's outputs; the way back uses it up.
+    pub d: Floats,
+    /// Where the gradient of the state's part of the gates' sums goes, three numbers for a unit.
+    pub d_of_state: Floats,
+}
+
 /// What went wrong, in a sentence.
 pub type Outcome<T> = Result<T, String>;
 
@@ -206,6 +257,11 @@ pub type Outcome<T> = Result<T, String>;
 pub trait Device: Send {
     /// Its name.
     fn name(&self) -> String;
+
+    /// The machine behind it, where whole passes can be made on tensor cores.
+    fn machine(&mut self) -> Option<&mut dyn Machine> {
+        None
+    }
 
     /// Room for numbers, at first zero.
     fn floats(&mut self, len: usize) -> Outcome<Floats>;
@@ -286,4 +342,44 @@ pub trait Device: Send {
     ) -> Outcome<()>;
     /// A critic's errors.
     fn value_rows(&mut self, rows: &ValueRows) -> Outcome<()>;
+
+    /// Layer normalisation: y = gain (x - mean) / sqrt(variance + 1e-5) + bias in every row. The layer's weights are the gain; two
+    /// numbers of every row are kept in `moments`.
+    fn norm(
+        &mut self,
+        x: Floats,
+        parameters: Floats,
+        layer: Layer,
+        y: Floats,
+        moments: Floats,
+        rows: usize,
+    ) -> Outcome<()>;
+    /// The gradient of gain and bias, in parts of [`CHUNK`] rows that are added in their order.
+    #[allow(clippy::too_many_arguments)] // a layer and what goes through it
+    fn norm_gradient(
+        &mut self,
+        x: Floats,
+        moments: Floats,
+        d: Floats,
+        layer: Layer,
+        parts: Floats,
+        gradient: Floats,
+        rows: usize,
+    ) -> Outcome<()>;
+    /// Replaces d loss / dy by d loss / dx times activation'(x), where `before` is the activation that x came from.
+    #[allow(clippy::too_many_arguments)] // a layer and what goes through it
+    fn norm_backward(
+        &mut self,
+        x: Floats,
+        moments: Floats,
+        parameters: Floats,
+        layer: Layer,
+        before: Activation,
+        d: Floats,
+        rows: usize,
+    ) -> Outcome<()>;
+    /// A GRU's states and gates, step by step.
+    fn gru_forward(&mut self, gru: &Gru) -> Outcome<()>;
+    /// The gradients of its gates' sums, step by step from the last one; the sequences have just gone forward.
+    fn gru_backward(&mut self, gru: &Gru) -> Outcome<()>;
 }

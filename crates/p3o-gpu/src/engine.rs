@@ -1,25 +1,38 @@
 //! An engine whose networks and batches live on devices: one for the actor, one for the critics, which may work at the same time.
 //!
+//! Feed-forward networks of ordinary size learn by whole passes on tensor cores ([`crate::actor`], [`crate::critics`]); for other
+//! networks, and for what only second-order algorithms ask, a pass is made layer by layer.
+//!
 //! The host keeps a copy of the networks to act with. It is brought up to date in [`Engine::check`], once per update; what
-//! fails on the way is said there too.
+//! fails on the way is said there too. Adam's moments stay where they are until somebody saves them ([`Engine::sync`]).
 
-use crate::device::{Device, Doubles, Floats, Indices, Loss, MOST_COSTS, Outcome, PolicyRows, ROWS, ValueRows};
-use crate::net::Net;
+use crate::actor::FusedActor;
+use crate::critic_states::CriticStates;
+use crate::critics::FusedCritics;
+use crate::device::{
+    Device, Doubles, Floats, Indices, Loss, MOST_COSTS, Outcome, PolicyRows, Precision, ROWS, ValueRows,
+};
+use crate::net::{Net, Rows};
+use crate::recurrent::Cut;
 use p3o::algo::natural::Surrogate;
 use p3o::batch::TrainingBatch;
 use p3o::config;
 use p3o::critic::{Critic, shuffle};
-use p3o::engine::{CriticEngine, EXTRA_TERMS, Engine, Networks, PolicyEngine, RowLoss, Sums};
+use p3o::engine::{CriticEngine, Descent, EXTRA_TERMS, Engine, Networks, PolicyEngine, Record, RowLoss, Sums};
 use p3o::policy::Policy;
 use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
 
 /// See the module.
 pub struct DeviceEngine {
     networks: Networks,
     actor: ActorSide,
     critics: CriticSide,
+    precision: Precision,
     /// Whether the devices are ahead of the host.
     ahead: bool,
+    /// Whether they were since the host's optimisers were brought up to date.
+    late: bool,
 }
 
 /// The actor and what it learns from.
@@ -28,12 +41,26 @@ struct ActorSide {
     net: Net,
     log_std: Floats,
     heads: Indices,
+    /// Makes descents.
+    fused: Option<FusedActor>,
+    /// Which of the two has the newest policy.
+    leads: Leads,
+    /// Whether `net` has the batch.
+    has_batch: bool,
     /// Room for a batch, once one has come.
     batch: Option<ActorBatch>,
     /// The last pass's.
     d_log_std: Vec<f32>,
     norm: f64,
     failed: Option<String>,
+}
+
+/// Where an actor's newest parameters are.
+#[derive(Clone, Copy, PartialEq)]
+enum Leads {
+    Both,
+    Fused,
+    Layers,
 }
 
 #[derive(Clone, Copy)]
@@ -49,12 +76,26 @@ struct ActorBatch {
     index: Indices,
     parts: Doubles,
     sums: Doubles,
+    /// How a recurrent actor's rows are cut; the states before each sequence are there too.
+    cut: Option<Cut>,
+}
+
+impl ActorBatch {
+    /// So many rows, from the first one on.
+    fn first(&self, count: usize) -> Rows {
+        let sequences = self.cut.map(|cut| cut.sequences(cut.steps, cut.states));
+        Rows { x: self.x, count, sequences }
+    }
 }
 
 /// The critics and what they learn from.
 struct CriticSide {
     device: Box<dyn Device>,
+    /// All of them, where they fit.
+    fused: Option<FusedCritics>,
     nets: Vec<Net>,
+    /// One per recurrent critic.
+    states: Vec<CriticStates>,
     batch: Option<CriticBatch>,
     order: Vec<u32>,
     failed: Option<String>,
@@ -69,6 +110,8 @@ struct CriticBatch {
     index: Indices,
     parts: Doubles,
     sums: Doubles,
+    /// How recurrent critics' rows are cut.
+    cut: Option<Cut>,
 }
 
 /// What came out; of several failures the first is kept.
@@ -76,93 +119,170 @@ fn keep<T>(failed: &mut Option<String>, found: Outcome<T>) -> Option<T> {
     found.map_err(|error| failed.get_or_insert(error).len()).ok()
 }
 
-/// The rows of a mini-batch side by side, with their numbers, or all rows as they are.
+/// The rows of a mini-batch side by side, with their numbers, or all rows as they are. Its pieces are rows, or sequences.
 fn pick(
     device: &mut dyn Device,
     pieces: Option<&[u32]>,
-    (x, picked): (Floats, Floats),
-    index: Indices,
+    all: Rows,
+    (picked, index): (Floats, Indices),
+    cut: Option<Cut>,
     width: usize,
-) -> Outcome<(Floats, Option<Indices>)> {
-    let Some(pieces) = pieces else { return Ok((x, None)) };
-    device.write_indices(index, pieces)?;
-    device.gather(x, index, picked, pieces.len(), width)?;
-    Ok((picked, Some(index)))
+) -> Outcome<(Rows, Option<Indices>)> {
+    let Some(pieces) = pieces else { return Ok((all, None)) };
+    let steps = cut.map_or(1, |cut| cut.steps as u32);
+    let rows: Vec<u32> = pieces.iter().flat_map(|piece| piece * steps..(piece + 1) * steps).collect();
+    device.write_indices(index, &rows)?;
+    device.gather(all.x, index, picked, rows.len(), width)?;
+    let cut = cut.zip(all.sequences).map(|(cut, all)| cut.pick(device, all, pieces, index));
+    Ok((Rows { x: picked, count: rows.len(), sequences: cut.transpose()? }, Some(index)))
 }
 
 impl DeviceEngine {
     /// For these networks; `device` makes a device for each side.
-    pub fn new(networks: Networks, device: &dyn Fn() -> Outcome<Box<dyn Device>>) -> Outcome<Self> {
+    pub fn new(
+        networks: Networks,
+        device: &dyn Fn() -> Outcome<Box<dyn Device>>,
+        precision: Precision,
+    ) -> Outcome<Self> {
+        Self::with(networks, device, Some(precision))
+    }
+
+    /// The same with every pass made layer by layer.
+    pub fn by_layers(networks: Networks, device: &dyn Fn() -> Outcome<Box<dyn Device>>) -> Outcome<Self> {
+        Self::with(networks, device, None)
+    }
+
+    /// Whole passes are made in this precision, where there are any.
+    fn with(
+        networks: Networks,
+        device: &dyn Fn() -> Outcome<Box<dyn Device>>,
+        whole: Option<Precision>,
+    ) -> Outcome<Self> {
         if networks.critics.len() > 1 + MOST_COSTS {
             return Err(format!("a device keeps at most {MOST_COSTS} limits"));
         }
         let (mut first, mut second) = (device()?, device()?);
         let Networks { policy, critics } = &networks;
+        let fused = first.machine().zip(whole);
+        let fused = fused.map_or(Ok(None), |(machine, precision)| FusedActor::new(machine, policy, precision))?;
         let net = Net::new(&mut *first, &policy.net)?;
         let log_std = first.floats(policy.log_std.len().max(1))?;
         let heads = first.indices(policy.heads.len().max(1))?;
         let sizes: Vec<u32> = policy.heads.iter().map(|n| *n as u32).collect();
         first.write_indices(heads, &sizes)?;
-        let nets = critics.iter().map(|critic| Net::new(&mut *second, &critic.net)).collect::<Outcome<_>>()?;
         let d_log_std = vec![0.0; policy.log_std.len()];
-        let actor = ActorSide { device: first, net, log_std, heads, batch: None, d_log_std, norm: 0.0, failed: None };
-        let critics = CriticSide { device: second, nets, batch: None, order: Vec::new(), failed: None };
-        let mut engine = DeviceEngine { networks, actor, critics, ahead: false };
+        let actor = ActorSide {
+            device: first,
+            net,
+            log_std,
+            heads,
+            leads: Leads::Both,
+            fused,
+            has_batch: false,
+            batch: None,
+            d_log_std,
+            norm: 0.0,
+            failed: None,
+        };
+        let fused = second.machine().zip(whole);
+        let fused = fused.map_or(Ok(None), |(machine, precision)| FusedCritics::new(machine, critics, precision))?;
+        let layered = if fused.is_some() { &[][..] } else { critics };
+        let nets = layered.iter().map(|critic| Net::new(&mut *second, &critic.net)).collect::<Outcome<_>>()?;
+        let recurrent = critics.iter().filter(|critic| critic.net.units() > 0);
+        let states = recurrent.map(|critic| CriticStates::new(critic.net.units())).collect();
+        let critics = CriticSide { device: second, fused, nets, states, batch: None, order: Vec::new(), failed: None };
+        let precision = whole.unwrap_or_default();
+        let mut engine = DeviceEngine { networks, actor, critics, precision, ahead: false, late: false };
         engine.load()?;
         Ok(engine)
+    }
+
+    /// The gradient of the actor's last pass, or of the last step of its last descent, in the order of its parameters.
+    pub fn actor_gradient(&mut self) -> Outcome<Vec<f32>> {
+        let (policy, side) = (&self.networks.policy, &mut self.actor);
+        if let Some((fused, machine)) =
+            side.fused.as_ref().filter(|_| side.leads == Leads::Fused).zip(side.device.machine())
+        {
+            return fused.gradient(machine, policy);
+        }
+        let mut all = side.net.packed(&mut *side.device, &policy.net, side.net.gradient)?;
+        all.extend_from_slice(&side.d_log_std);
+        Ok(all)
+    }
+
+    /// The gradient of a critic's mean squared error at the last step of its last fit, in its network's unit and in the order of its
+    /// parameters.
+    pub fn critic_gradient(&mut self, critic: usize) -> Outcome<Vec<f32>> {
+        let host = &self.networks.critics[critic];
+        let CriticSide { device, fused, nets, .. } = &mut self.critics;
+        if let Some((fused, machine)) = fused.as_ref().zip(device.machine()) {
+            return fused.gradient(machine, critic, host);
+        }
+        nets[critic].packed(&mut **device, &host.net, nets[critic].gradient)
+    }
+
+    /// Whether the actor and the critics learn by whole passes.
+    pub fn is_fused(&self) -> [bool; 2] {
+        [self.actor.fused.is_some(), self.critics.fused.is_some()]
     }
 
     /// Brings the devices up to date.
     fn load(&mut self) -> Outcome<()> {
         let Networks { policy, critics } = &self.networks;
         self.actor.load(policy)?;
-        let CriticSide { device, nets, .. } = &mut self.critics;
-        nets.iter_mut().zip(critics).try_for_each(|(net, critic)| net.load(&mut **device, &critic.net, &critic.adam))
+        self.critics.load(critics)
     }
 
-    /// Brings the host up to date.
+    /// Brings the host up to date, but for the optimisers.
     fn store(&mut self) -> Outcome<()> {
         let Networks { policy, critics } = &mut self.networks;
-        let ActorSide { device, net, .. } = &mut self.actor;
-        net.store(&mut **device, &mut policy.net, &mut policy.adam)?;
-        let CriticSide { device, nets, .. } = &mut self.critics;
-        let all = nets.iter().zip(critics);
-        all.into_iter().try_for_each(|(net, critic)| net.store(&mut **device, &mut critic.net, &mut critic.adam))
+        let (of_actor, of_critics) = rayon::join(|| self.actor.store(policy), || self.critics.store(critics));
+        of_actor.and(of_critics)
     }
 }
 
 impl Engine for DeviceEngine {
     fn name(&self) -> String {
-        self.actor.device.name()
+        self.precision.beside(self.actor.device.name())
     }
 
     fn networks(&self) -> &Networks {
         &self.networks
     }
 
+    fn sync(&mut self) -> Result<(), String> {
+        self.check()?;
+        if self.late {
+            let Networks { policy, critics } = &mut self.networks;
+            self.actor.store_optimisers(policy)?;
+            self.critics.store_optimisers(critics)?;
+            self.late = false;
+        }
+        Ok(())
+    }
+
     fn change_networks(&mut self, change: &mut dyn FnMut(&mut Networks) -> Result<(), String>) -> Result<(), String> {
+        self.sync()?;
         change(&mut self.networks)?;
         self.load()
     }
 
     fn critic_states(&self) -> Vec<Vec<f32>> {
-        Vec::new()
+        self.critics.states.iter().map(|states| states.first.clone()).collect()
     }
 
-    fn set_critic_states(&mut self, _: Vec<Vec<f32>>) {}
+    fn set_critic_states(&mut self, all: Vec<Vec<f32>>) {
+        self.critics.states.iter_mut().zip(all).for_each(|(states, first)| states.first = first);
+    }
 
     fn upload(&mut self, batch: &TrainingBatch) {
         self.ahead = true;
-        let (policy, critics) = (&self.networks.policy, &self.networks.critics);
-        let taken = self.actor.upload(batch, policy);
-        keep(&mut self.actor.failed, taken);
-        let taken = self.critics.upload(batch, critics);
+        self.actor.has_batch = false;
+        let taken = self.critics.upload(batch, &self.networks.critics);
         keep(&mut self.critics.failed, taken);
     }
 
     fn upload_targets(&mut self, batch: &TrainingBatch) {
-        let taken = self.actor.upload_advantages(batch);
-        keep(&mut self.actor.failed, taken);
         let taken = self.critics.upload_targets(batch);
         keep(&mut self.critics.failed, taken);
     }
@@ -173,18 +293,74 @@ impl Engine for DeviceEngine {
         (Box::new(DeviceActor { policy, side: actor }), Box::new(DeviceCritics { critics, side }))
     }
 
+    fn is_elsewhere(&self) -> bool {
+        true
+    }
+
     fn check(&mut self) -> Result<(), String> {
         if let Some(failed) = self.actor.failed.take().or(self.critics.failed.take()) {
             return Err(failed);
         }
-        if std::mem::take(&mut self.ahead) { self.store() } else { Ok(()) }
+        if std::mem::take(&mut self.ahead) {
+            self.late = true;
+            self.store()?;
+        }
+        Ok(())
     }
 }
 
 impl ActorSide {
     fn load(&mut self, policy: &Policy) -> Outcome<()> {
+        if let Some((fused, machine)) = self.fused.as_mut().zip(self.device.machine()) {
+            fused.load(machine, policy)?;
+        }
+        self.leads = Leads::Both;
+        self.load_layers(policy)
+    }
+
+    /// Gives the parameters back.
+    fn store(&mut self, policy: &mut Policy) -> Outcome<()> {
+        match self.fused.as_mut().filter(|_| self.leads == Leads::Fused).zip(self.device.machine()) {
+            Some((fused, machine)) => fused.store(machine, policy),
+            None => self.net.store(&mut *self.device, &mut policy.net),
+        }
+    }
+
+    /// Gives the optimisers back; that of `log_std` is the host's own where layers lead.
+    fn store_optimisers(&mut self, policy: &mut Policy) -> Outcome<()> {
+        match self.fused.as_mut().filter(|_| self.leads == Leads::Fused).zip(self.device.machine()) {
+            Some((fused, machine)) => fused.store_optimisers(machine, policy),
+            None => self.net.store_optimiser(&mut *self.device, &policy.net, &mut policy.adam),
+        }
+    }
+
+    fn load_layers(&mut self, policy: &Policy) -> Outcome<()> {
         self.net.load(&mut *self.device, &policy.net, &policy.adam)?;
         self.device.write(self.log_std, 0, &policy.log_std)
+    }
+
+    /// Lets the layers have the newest policy, if they do not have it.
+    fn lead_by_layers(&mut self, policy: &mut Policy) -> Outcome<()> {
+        if self.leads == Leads::Fused {
+            self.store(policy)?;
+            self.store_optimisers(policy)?;
+            self.load_layers(policy)?;
+            self.leads = Leads::Both;
+        }
+        Ok(())
+    }
+
+    /// The same the other way round.
+    fn lead_by_fused(&mut self, policy: &mut Policy) -> Outcome<()> {
+        if self.leads == Leads::Layers {
+            self.store(policy)?;
+            self.store_optimisers(policy)?;
+            if let Some((fused, machine)) = self.fused.as_mut().zip(self.device.machine()) {
+                fused.load(machine, policy)?;
+            }
+        }
+        self.leads = Leads::Fused;
+        Ok(())
     }
 
     fn upload(&mut self, batch: &TrainingBatch, policy: &Policy) -> Outcome<()> {
@@ -205,9 +381,15 @@ impl ActorSide {
                 index: device.indices(rows)?,
                 parts: device.doubles(rows.div_ceil(ROWS) * sums)?,
                 sums: device.doubles(sums)?,
+                cut: Cut::new(&mut **device, rows, batch.bptt, policy.net.units())?,
             });
         }
         let room = room.expect("it was just made");
+        if let Some(cut) = room.cut {
+            cut.upload(&mut **device, &batch.starts)?;
+            let before = batch.states.chunks_exact(policy.net.units()).step_by(cut.steps);
+            device.write(cut.states, 0, &before.flatten().copied().collect::<Vec<f32>>())?;
+        }
         for (to, values) in [
             (room.x, batch.actor_rows()),
             (room.outputs, &batch.outputs),
@@ -230,18 +412,23 @@ impl ActorSide {
     #[allow(clippy::too_many_arguments)] // a policy, its batch and what to do with them
     fn look(
         &mut self,
-        policy: &Policy,
+        policy: &mut Policy,
         batch: &TrainingBatch,
         pieces: Option<&[u32]>,
         loss: Loss,
         entropy: f32,
         measures: bool,
     ) -> Outcome<Sums> {
+        if !std::mem::replace(&mut self.has_batch, true) {
+            self.upload(batch, policy)?;
+            self.upload_advantages(batch)?;
+        }
+        self.lead_by_layers(policy)?;
         let room = self.batch.ok_or("there is no batch")?;
-        let rows = pieces.map_or(batch.rows(), <[u32]>::len);
-        let width = policy.net.inputs();
-        let (x, index) = pick(&mut *self.device, pieces, (room.x, room.picked), room.index, width)?;
-        let outputs = self.net.forward(&mut *self.device, x, rows)?;
+        let (to, width) = ((room.picked, room.index), policy.net.inputs());
+        let (x, index) = pick(&mut *self.device, pieces, room.first(batch.rows()), to, room.cut, width)?;
+        let rows = x.count;
+        let outputs = self.net.forward(&mut *self.device, x)?;
         let look = PolicyRows {
             outputs,
             old_outputs: room.outputs,
@@ -267,7 +454,7 @@ impl ActorSide {
         let count = look.sums();
         self.device.add_doubles(room.parts, room.sums, rows.div_ceil(ROWS), count)?;
         if !measures {
-            self.net.backward(&mut *self.device, x, rows)?;
+            self.net.backward(&mut *self.device, x)?;
             self.net.square(&mut *self.device, room.parts)?;
         }
         let mut sums = vec![0.0; count];
@@ -310,6 +497,14 @@ impl PolicyEngine for DeviceActor<'_> {
         self.sums(found, loss.terms())
     }
 
+    fn descend(&mut self, batch: &TrainingBatch, descent: &Descent) -> Option<Record> {
+        self.side.fused.as_ref()?;
+        let ready = self.side.lead_by_fused(self.policy);
+        let (fused, machine) = self.side.fused.as_mut().zip(self.side.device.machine())?;
+        let found = ready.and_then(|()| fused.descend(machine, self.policy, batch, descent));
+        Some(self.keep(found).unwrap_or_default())
+    }
+
     fn measure(&mut self, batch: &TrainingBatch) -> Sums {
         let plain = RowLoss::Surrogate(Surrogate { reward: 1.0, costs: vec![0.0; batch.costs().len()] });
         let loss = Loss::of(&plain);
@@ -319,6 +514,7 @@ impl PolicyEngine for DeviceActor<'_> {
 
     fn step(&mut self, learning_rate: f64) -> f64 {
         let (policy, side) = (&mut *self.policy, &mut *self.side);
+        side.leads = Leads::Layers;
         policy.adam_log_std.learning_rate = learning_rate;
         policy.adam_log_std.step_few(&mut policy.log_std, &side.d_log_std);
         let stepped = side.net.step(&mut *side.device, learning_rate);
@@ -342,15 +538,20 @@ impl PolicyEngine for DeviceActor<'_> {
     }
 
     fn parameters(&mut self) -> Vec<f32> {
+        let ready = self.side.lead_by_layers(self.policy);
         let side = &mut *self.side;
-        let found = side.net.packed(&mut *side.device, &self.policy.net, side.net.parameters);
+        let found = ready.and_then(|()| side.net.packed(&mut *side.device, &self.policy.net, side.net.parameters));
         let of_net = self.keep(found).unwrap_or_else(|| vec![f32::NAN; self.policy.net.params().len()]);
         of_net.iter().chain(&self.policy.log_std).copied().collect()
     }
 
     fn set_parameters(&mut self, parameters: &[f32]) {
+        let ready = self.side.lead_by_layers(self.policy);
         self.policy.set_parameters(parameters);
-        let loaded = self.side.load(self.policy);
+        let side = &mut *self.side;
+        side.leads = Leads::Layers;
+        let loaded = ready.and_then(|()| side.net.load_parameters(&mut *side.device, &self.policy.net));
+        let loaded = loaded.and_then(|()| side.device.write(side.log_std, 0, &self.policy.log_std));
         self.keep(loaded);
     }
 }
@@ -358,20 +559,51 @@ impl PolicyEngine for DeviceActor<'_> {
 impl ActorSide {
     fn fisher(&mut self, policy: &Policy, direction: &[f32]) -> Outcome<Vec<f32>> {
         let room = self.batch.ok_or("there is no batch")?;
-        let (device, net, rows) = (&mut *self.device, &mut self.net, room.rows);
-        let outputs = net.forward(device, room.x, rows)?;
-        let tangents = net.tangents(device, &policy.net, direction, room.x, rows)?;
+        let (device, net, x, rows) = (&mut *self.device, &mut self.net, room.first(room.rows), room.rows);
+        let outputs = net.forward(device, x)?;
+        let tangents = net.tangents(device, &policy.net, direction, x)?;
         let shape = (policy.net.outputs(), policy.action_width(), policy.is_discrete());
         let (d, share) = (net.d_outputs(), 1.0 / rows as f32);
         device.fisher_rows(outputs, tangents, self.log_std, self.heads, d, rows, shape, share)?;
-        net.backward(device, room.x, rows)?;
+        net.backward(device, x)?;
         net.packed(device, &policy.net, net.gradient)
     }
 }
 
 impl CriticSide {
+    fn load(&mut self, critics: &[Critic]) -> Outcome<()> {
+        let CriticSide { device, fused, nets, .. } = self;
+        if let Some((fused, machine)) = fused.as_mut().zip(device.machine()) {
+            let mut all = critics.iter().enumerate();
+            return all.try_for_each(|(i, critic)| fused.load(machine, i, critic));
+        }
+        nets.iter_mut().zip(critics).try_for_each(|(net, critic)| net.load(&mut **device, &critic.net, &critic.adam))
+    }
+
+    /// Gives the parameters back.
+    fn store(&mut self, critics: &mut [Critic]) -> Outcome<()> {
+        let CriticSide { device, fused, nets, .. } = self;
+        if let Some((fused, machine)) = fused.as_mut().zip(device.machine()) {
+            return fused.store(machine, critics);
+        }
+        nets.iter().zip(critics).try_for_each(|(net, critic)| net.store(&mut **device, &mut critic.net))
+    }
+
+    /// Gives the optimisers back.
+    fn store_optimisers(&mut self, critics: &mut [Critic]) -> Outcome<()> {
+        let CriticSide { device, fused, nets, .. } = self;
+        if let Some((fused, machine)) = fused.as_ref().zip(device.machine()) {
+            return fused.store_optimisers(machine, critics);
+        }
+        let mut all = nets.iter().zip(critics);
+        all.try_for_each(|(net, critic)| net.store_optimiser(&mut **device, &critic.net, &mut critic.adam))
+    }
+
     fn upload(&mut self, batch: &TrainingBatch, critics: &[Critic]) -> Outcome<()> {
-        let CriticSide { device, nets, batch: room, .. } = self;
+        let CriticSide { device, fused, nets, states, batch: room, .. } = self;
+        if let Some((fused, machine)) = fused.as_mut().zip(device.machine()) {
+            return fused.take(machine, batch, critics);
+        }
         let (rows, width) = (batch.steps(), critics[0].net.inputs());
         if room.as_ref().is_none_or(|room| room.rows < rows) {
             nets.iter_mut().try_for_each(|net| net.reserve(&mut **device, rows))?;
@@ -384,38 +616,78 @@ impl CriticSide {
                 index: device.indices(rows)?,
                 parts: device.doubles(rows.div_ceil(ROWS))?,
                 sums: device.doubles(1)?,
+                cut: Cut::new(&mut **device, rows, batch.bptt, critics[0].net.units())?,
             });
+            states.iter_mut().try_for_each(|states| states.reserve(&mut **device, rows / batch.bptt))?;
         }
         let room = room.as_ref().expect("it was just made");
+        if let Some(cut) = room.cut {
+            cut.upload(&mut **device, &batch.starts[..rows])?;
+        }
         device.write(room.x, 0, &batch.critic_rows)?;
         device.write(room.open, 0, &batch.open_rows)
     }
 
     fn upload_targets(&mut self, batch: &TrainingBatch) -> Outcome<()> {
+        if let Some((fused, machine)) = self.fused.as_mut().zip(self.device.machine()) {
+            return fused.take_targets(machine, batch);
+        }
         let Some(room) = &self.batch else { return Ok(()) };
         let both = room.targets.iter().zip(&batch.targets);
         both.into_iter().try_for_each(|(to, targets)| self.device.write(*to, 0, targets))
     }
 
-    fn values(&mut self, critic: usize, scale: (f32, f32), open: bool, values: &mut [f32]) -> Outcome<()> {
-        let Some(room) = &self.batch else { return Err("there is no batch".into()) };
-        if values.is_empty() {
-            return Ok(());
+    /// The values of all rows and of those behind the open ends of the batch.
+    fn values(
+        &mut self,
+        batch: &TrainingBatch,
+        critic: usize,
+        host: &Critic,
+        values: &mut [f32],
+        open_values: &mut [f32],
+    ) -> Outcome<()> {
+        if let Some((fused, machine)) = self.fused.as_mut().zip(self.device.machine()) {
+            fused.values(machine, critic, host, false, values)?;
+            return fused.values(machine, critic, host, true, open_values);
         }
-        let x = if open { room.open } else { room.x };
-        let outputs = self.nets[critic].forward(&mut *self.device, x, values.len())?;
-        self.device.read(outputs, values)?;
-        values.iter_mut().for_each(|v| *v = scale.1.mul_add(*v, scale.0));
+        self.outputs(batch, critic, values, open_values)?;
+        host.denormalize(values);
+        host.denormalize(open_values);
         Ok(())
     }
 
-    /// One gradient step; leaves the sum of the squared errors before it.
+    /// What the network says of them, which is in its own unit.
+    fn outputs(
+        &mut self,
+        batch: &TrainingBatch,
+        critic: usize,
+        values: &mut [f32],
+        open_values: &mut [f32],
+    ) -> Outcome<()> {
+        let Some(room) = &self.batch else { return Err("there is no batch".into()) };
+        let (device, net) = (&mut *self.device, &self.nets[critic]);
+        if let (Some(cut), Some(states)) = (room.cut, self.states.get_mut(critic)) {
+            return states.unroll(device, net, (room.x, room.open), cut, batch, values, open_values);
+        }
+        for (x, values) in [(room.x, values), (room.open, open_values)] {
+            if !values.is_empty() {
+                let outputs = net.forward(device, Rows { x, count: values.len(), sequences: None })?;
+                device.read(outputs, values)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One gradient step; leaves the gradient and the sum of the squared errors before it.
     fn descend(&mut self, critic: usize, pieces: Option<&[u32]>, scale: (f32, f32), rate: f64) -> Outcome<()> {
         let Some(room) = &self.batch else { return Err("there is no batch".into()) };
         let (device, net) = (&mut *self.device, &mut self.nets[critic]);
-        let rows = pieces.map_or(room.rows, <[u32]>::len);
-        let (x, index) = pick(device, pieces, (room.x, room.picked), room.index, net.inputs())?;
-        let values = net.forward(device, x, rows)?;
+        let before = self.states.get(critic).and_then(|states| states.before);
+        let sequences = room.cut.zip(before).map(|(cut, before)| cut.sequences(cut.steps, before));
+        let all = Rows { x: room.x, count: room.rows, sequences };
+        let (x, index) = pick(device, pieces, all, (room.picked, room.index), room.cut, net.inputs())?;
+        let rows = x.count;
+        let values = net.forward(device, x)?;
         let (mean, unit) = scale;
         device.value_rows(&ValueRows {
             values,
@@ -428,7 +700,7 @@ impl CriticSide {
             unit,
             share: 2.0 / rows as f32,
         })?;
-        net.backward(device, x, rows)?;
+        net.backward(device, x)?;
         net.step(device, rate)?;
         device.add_doubles(room.parts, room.sums, rows.div_ceil(ROWS), 1)
     }
@@ -451,6 +723,7 @@ impl CriticSide {
     ) -> Outcome<f64> {
         let scale = (host.scale.mean as f32, (1.0 / host.scale.deviation) as f32);
         let total = self.batch.as_ref().map_or(0, |room| room.rows);
+        let steps = self.batch.as_ref().and_then(|room| room.cut).map_or(1, |cut| cut.steps);
         let mut first = 0.0;
         for pass in 0..settings.passes {
             let mut sum = 0.0;
@@ -461,8 +734,8 @@ impl CriticSide {
                 }
             } else {
                 let mut order = std::mem::take(&mut self.order);
-                shuffle(&mut order, total, rng);
-                for part in order.chunks(settings.minibatch.max(1)) {
+                shuffle(&mut order, total / steps, rng);
+                for part in order.chunks((settings.minibatch / steps).max(1)) {
                     self.descend(critic, Some(part), scale, rate)?;
                     if pass == 0 {
                         sum += self.loss()?;
@@ -485,11 +758,8 @@ struct DeviceCritics<'a> {
 }
 
 impl CriticEngine for DeviceCritics<'_> {
-    fn values(&mut self, _: &TrainingBatch, critic: usize, values: &mut [f32], open_values: &mut [f32]) {
-        let scale = &self.critics[critic].scale;
-        let scale = (scale.mean as f32, scale.deviation as f32);
-        let found = self.side.values(critic, scale, false, values);
-        let found = found.and_then(|()| self.side.values(critic, scale, true, open_values));
+    fn values(&mut self, batch: &TrainingBatch, critic: usize, values: &mut [f32], open_values: &mut [f32]) {
+        let found = self.side.values(batch, critic, &self.critics[critic], values, open_values);
         keep(&mut self.side.failed, found);
     }
 
@@ -505,9 +775,33 @@ impl CriticEngine for DeviceCritics<'_> {
         let mut loaded = Ok(());
         if settings.normalize {
             host.rescale(&batch.targets[critic]);
-            loaded = side.nets[critic].load(&mut *side.device, &host.net, &host.adam);
+            loaded = side.nets[critic].load_head(&mut *side.device, &host.net);
         }
         let found = loaded.and_then(|()| side.fit(critic, host, settings, learning_rate, rng));
         keep(&mut side.failed, found).unwrap_or(f64::NAN)
+    }
+
+    fn fit_all(
+        &mut self,
+        batch: &TrainingBatch,
+        settings: &config::Critic,
+        learning_rate: f64,
+        rngs: &mut [ChaCha8Rng],
+    ) -> Vec<f64> {
+        let side = &mut *self.side;
+        let Some((fused, machine)) = side.fused.as_mut().zip(side.device.machine()) else {
+            let fit = |(i, rng)| self.fit(batch, i, settings, learning_rate, rng);
+            return rngs.iter_mut().enumerate().map(fit).collect();
+        };
+        let mut loaded = Ok(());
+        if settings.normalize {
+            let both = self.critics.par_iter_mut().zip(&batch.targets);
+            both.for_each(|(critic, targets)| critic.rescale(targets));
+            let mut all = self.critics.iter().enumerate();
+            loaded = all.try_for_each(|(i, critic)| fused.load_head(machine, i, critic));
+            loaded = loaded.and_then(|()| fused.refresh(machine));
+        }
+        let found = loaded.and_then(|()| fused.fit(machine, self.critics, settings, learning_rate, rngs));
+        keep(&mut side.failed, found).unwrap_or_else(|| vec![f64::NAN; self.critics.len()])
     }
 }

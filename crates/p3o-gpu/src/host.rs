@@ -1,7 +1,8 @@
-//! A stand-in for a device in host memory: every kernel of `kernels/p3o.cu` again, with the same parts in the same order. It is
-//! there for tests, and slow.
+//! A stand-in for a device in host memory: every kernel of `kernels/p3o.cu` and `gru.cu` again, with the same parts in the same
+//! order. It is there for tests, and slow.
 
-use crate::device::{CHUNK, Device, Doubles, Floats, Indices, Layer, Loss, Outcome, PolicyRows, ROWS, ValueRows};
+use crate::device::{CHUNK, Device, Doubles, Floats, Gru, Indices, Layer, Loss, Outcome, PolicyRows, ROWS, ValueRows};
+use crate::machine::Machine;
 use p3o_nn::Activation;
 
 /// See the module.
@@ -13,12 +14,20 @@ pub struct Host {
     /// Fails from so many kernels on.
     fails_after: Option<usize>,
     kernels: usize,
+    machine: Option<Box<dyn Machine>>,
 }
 
 fn activate(x: f32, activation: Activation) -> f32 {
     match activation {
         Activation::Tanh => x.tanh(),
-        Activation::Relu => x.max(0.0),
+        // In this form NaN stays NaN, as below.
+        Activation::Relu => {
+            if x < 0.0 {
+                0.0
+            } else {
+                x
+            }
+        }
         Activation::Identity => x,
     }
 }
@@ -38,6 +47,11 @@ impl Host {
         Host { fails_after: Some(kernels), ..Host::default() }
     }
 
+    /// One with a machine for whole passes.
+    pub fn with(machine: Box<dyn Machine>) -> Self {
+        Host { machine: Some(machine), ..Host::default() }
+    }
+
     fn launch(&mut self) -> Outcome<()> {
         self.kernels += 1;
         match self.fails_after {
@@ -52,7 +66,11 @@ fn weigh(loss: &Loss, advantages: &[f32], rows: usize, row: usize, ratio: f32, k
     let (reward, costs, e) = (advantages[row], loss.costs as usize, loss.epsilon);
     let cost = |i: usize| advantages[(1 + i) * rows + row];
     let mut terms = vec![0.0; loss.terms()];
-    let clip = |r: f32| r.max(1.0 - e).min(1.0 + e);
+    let clip = |r: f32| match r {
+        r if r < 1.0 - e => 1.0 - e,
+        r if r > 1.0 + e => 1.0 + e,
+        r => r,
+    };
     match loss.kind {
         0 => {
             let (plain, clipped) = (ratio * reward, clip(ratio) * reward);
@@ -77,12 +95,13 @@ fn weigh(loss: &Loss, advantages: &[f32], rows: usize, row: usize, ratio: f32, k
                 terms[1 + i] = f64::from(ratio * cost(i));
                 advantage -= loss.factors[i] * cost(i);
             }
-            if kl > loss.delta {
-                return (terms, 0.0, 0.0);
-            }
             let gain = ratio * advantage / loss.lambda;
-            (terms[1 + costs], terms[2 + costs]) = (f64::from(kl - gain), 1.0);
-            (terms, -gain, 1.0)
+            if kl <= loss.delta {
+                (terms[1 + costs], terms[2 + costs]) = (f64::from(kl - gain), 1.0);
+                (terms, -gain, 1.0)
+            } else {
+                (terms, 0.0, 0.0)
+            }
         }
         _ => {
             let mut sum = 0.0;
@@ -111,9 +130,96 @@ fn heads(sizes: &[u32]) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
     })
 }
 
+/// The sum over a row as a warp forms it: each lane adds every 32nd number, then halves of the lanes are added.
+fn warp_sum(columns: usize, add: impl Fn(usize, f32) -> f32) -> f32 {
+    let mut lanes: [f32; 32] = std::array::from_fn(|lane| (lane..columns).step_by(32).fold(0.0, |sum, c| add(c, sum)));
+    for half in [16, 8, 4, 2, 1] {
+        (0..half).for_each(|lane| lanes[lane] += lanes[lane + half]);
+    }
+    lanes[0]
+}
+
+/// Units up to which the weights of a GRU stay in registers.
+const UNITS: usize = 64;
+
+/// The sum over the units, or over the units of each of some gates, as the threads of a unit form it: in four slices.
+fn sliced(units: usize, gates: usize, add: impl Fn(usize, f32) -> f32) -> f32 {
+    let of = |slice: usize| {
+        let mut sum = 0.0;
+        for gate in (0..gates).map(|gate| gate * units) {
+            for first in (4 * slice..units).step_by(16) {
+                sum = (first..units.min(first + 4)).fold(sum, |sum, k| add(gate + k, sum));
+            }
+        }
+        sum
+    };
+    (of(0) + of(1)) + (of(2) + of(3))
+}
+
+fn sigmoid(x: f32) -> f32 {
+    1.0 / (1.0 + (-x).exp())
+}
+
+impl Host {
+    fn restarts(&self, gru: &Gru, row: usize) -> bool {
+        gru.starts.is_some_and(|starts| self.floats[starts.0][row] != 0.0)
+    }
+
+    /// One row's way through a GRU from the state that enters it.
+    fn cell(&mut self, gru: &Gru, row: usize) {
+        let (n, p, b) = (gru.layer.inputs, &self.floats[gru.parameters.0], gru.layer.bias());
+        let (w, entering) = (&p[gru.layer.at..b], &self.floats[gru.entering.0][row * n..][..n]);
+        let of_input = &self.floats[gru.of_input.0][row * 3 * n..][..3 * n];
+        let of_state = |column: usize| {
+            let add = |k: usize, sum: f32| w[k * 3 * n + column].mul_add(entering[k], sum);
+            let sum = if n <= UNITS { sliced(n, 1, add) } else { (0..n).fold(0.0, |sum, k| add(k, sum)) };
+            sum + p[b + column]
+        };
+        let mut gates = vec![0.0; 4 * n];
+        let mut after = vec![0.0; n];
+        for unit in 0..n {
+            let [r, z] = [unit, n + unit].map(|column| sigmoid(of_input[column] + of_state(column)));
+            let hn = of_state(2 * n + unit);
+            let new = r.mul_add(hn, of_input[2 * n + unit]).tanh();
+            (gates[unit], gates[n + unit], gates[2 * n + unit], gates[3 * n + unit]) = (r, z, new, hn);
+            after[unit] = z.mul_add(entering[unit] - new, new);
+        }
+        self.floats[gru.gates.0][row * 4 * n..][..4 * n].copy_from_slice(&gates);
+        self.floats[gru.after.0][row * n..][..n].copy_from_slice(&after);
+    }
+
+    /// One row's way back from the whole gradient of the state after it.
+    fn cell_back(&mut self, gru: &Gru, row: usize, whole: &[f32]) {
+        let n = gru.layer.inputs;
+        for (unit, d) in whole.iter().enumerate() {
+            let [r, z, new, hn] = [0, 1, 2, 3].map(|gate| self.floats[gru.gates.0][(4 * row + gate) * n + unit]);
+            let dn = d * (1.0 - z) * (1.0 - new * new);
+            let dz = d * (self.floats[gru.entering.0][row * n + unit] - new) * (z * (1.0 - z));
+            let dr = dn * hn * (r * (1.0 - r));
+            for (gate, (input, state)) in [(dr, dr), (dz, dz), (dn, dn * r)].into_iter().enumerate() {
+                self.floats[gru.of_input.0][(3 * row + gate) * n + unit] = input;
+                self.floats[gru.d_of_state.0][(3 * row + gate) * n + unit] = state;
+            }
+        }
+    }
+
+    /// What a row's gradient gives to the state before it, by way of the gates' sums.
+    fn by_sums(&self, gru: &Gru, row: usize, unit: usize) -> f32 {
+        let n = gru.layer.inputs;
+        let w = &self.floats[gru.parameters.0][gru.layer.at + unit * 3 * n..][..3 * n];
+        let d = &self.floats[gru.d_of_state.0][row * 3 * n..][..3 * n];
+        let add = |k: usize, sum: f32| w[k].mul_add(d[k], sum);
+        if n <= UNITS { sliced(n, 3, add) } else { warp_sum(3 * n, add) }
+    }
+}
+
 impl Device for Host {
     fn name(&self) -> String {
         "a stand-in for a device".into()
+    }
+
+    fn machine(&mut self) -> Option<&mut dyn Machine> {
+        Some(&mut **self.machine.as_mut()?)
     }
 
     fn floats(&mut self, len: usize) -> Outcome<Floats> {
@@ -402,6 +508,118 @@ impl Device for Host {
             parts[i / ROWS] += f64::from(error * error);
         }
         self.doubles[p.parts.0][..parts.len()].copy_from_slice(&parts);
+        Ok(())
+    }
+
+    fn norm(
+        &mut self,
+        x: Floats,
+        parameters: Floats,
+        layer: Layer,
+        y: Floats,
+        moments: Floats,
+        rows: usize,
+    ) -> Outcome<()> {
+        self.launch()?;
+        let n = layer.outputs;
+        for row in 0..rows {
+            let x = self.floats[x.0][row * n..][..n].to_vec();
+            let mean = warp_sum(n, |c, sum| sum + x[c]) / n as f32;
+            let variance = warp_sum(n, |c, sum| (x[c] - mean).mul_add(x[c] - mean, sum)) / n as f32;
+            let scale = 1.0 / (variance + 1e-5).sqrt();
+            for (c, x) in x.iter().enumerate() {
+                let p = &self.floats[parameters.0];
+                self.floats[y.0][row * n + c] = ((x - mean) * scale).mul_add(p[layer.at + c], p[layer.bias() + c]);
+            }
+            self.floats[moments.0][2 * row..][..2].copy_from_slice(&[mean, scale]);
+        }
+        Ok(())
+    }
+
+    fn norm_gradient(
+        &mut self,
+        x: Floats,
+        moments: Floats,
+        d: Floats,
+        layer: Layer,
+        _: Floats,
+        gradient: Floats,
+        rows: usize,
+    ) -> Outcome<()> {
+        self.launch()?;
+        let n = layer.outputs;
+        for c in 0..n {
+            let (x, moments, d) = (&self.floats[x.0], &self.floats[moments.0], &self.floats[d.0]);
+            let unit = |row: usize| (x[row * n + c] - moments[2 * row]) * moments[2 * row + 1];
+            let part = |first: usize, add: &dyn Fn(f32, usize) -> f32| -> f32 {
+                let end = (first + CHUNK).min(rows);
+                (0..16).map(|warp| (first + warp..end).step_by(16).fold(0.0, add)).sum()
+            };
+            let sum = |add: &dyn Fn(f32, usize) -> f32| (0..rows).step_by(CHUNK).map(|first| part(first, add)).sum();
+            let gain: f32 = sum(&|sum, row| unit(row).mul_add(d[row * n + c], sum));
+            let bias: f32 = sum(&|sum, row| sum + d[row * n + c]);
+            self.floats[gradient.0][layer.at + c] = gain;
+            self.floats[gradient.0][layer.bias() + c] = bias;
+        }
+        Ok(())
+    }
+
+    fn norm_backward(
+        &mut self,
+        x: Floats,
+        moments: Floats,
+        parameters: Floats,
+        layer: Layer,
+        before: Activation,
+        d: Floats,
+        rows: usize,
+    ) -> Outcome<()> {
+        self.launch()?;
+        let n = layer.outputs;
+        for row in 0..rows {
+            let (x, moments) = (&self.floats[x.0][row * n..][..n], &self.floats[moments.0][2 * row..][..2]);
+            let unit: Vec<f32> = x.iter().map(|x| (x - moments[0]) * moments[1]).collect();
+            let gain = &self.floats[parameters.0][layer.at..][..n];
+            let g: Vec<f32> = self.floats[d.0][row * n..][..n].iter().zip(gain).map(|(d, gain)| d * gain).collect();
+            let mean = warp_sum(n, |c, sum| sum + g[c]) / n as f32;
+            let along = warp_sum(n, |c, sum| g[c].mul_add(unit[c], sum)) / n as f32;
+            let dx = |c: usize| slope(x[c], before) * (moments[1] * (g[c] - mean - unit[c] * along));
+            let dx: Vec<f32> = (0..n).map(dx).collect();
+            self.floats[d.0][row * n..][..n].copy_from_slice(&dx);
+        }
+        Ok(())
+    }
+
+    fn gru_forward(&mut self, gru: &Gru) -> Outcome<()> {
+        self.launch()?;
+        let n = gru.layer.inputs;
+        for (s, t) in (0..gru.sequences).flat_map(|s| (0..gru.steps).map(move |t| (s, t))) {
+            let row = s * gru.steps + t;
+            let entering = match t {
+                _ if self.restarts(gru, row) => vec![0.0; n],
+                0 => self.floats[gru.states.0][s * n..][..n].to_vec(),
+                _ => self.floats[gru.after.0][(row - 1) * n..][..n].to_vec(),
+            };
+            self.floats[gru.entering.0][row * n..][..n].copy_from_slice(&entering);
+            self.cell(gru, row);
+        }
+        Ok(())
+    }
+
+    fn gru_backward(&mut self, gru: &Gru) -> Outcome<()> {
+        self.launch()?;
+        let n = gru.layer.inputs;
+        for s in 0..gru.sequences {
+            let mut carry = vec![0.0; n];
+            for row in (s * gru.steps..(s + 1) * gru.steps).rev() {
+                let own = &self.floats[gru.d.0][row * n..][..n];
+                let whole: Vec<f32> = own.iter().zip(&carry).map(|(d, carry)| d + carry).collect();
+                self.cell_back(gru, row, &whole);
+                let z = &self.floats[gru.gates.0][(4 * row + 1) * n..][..n];
+                let before = |unit: usize| whole[unit].mul_add(z[unit], self.by_sums(gru, row, unit));
+                carry = if self.restarts(gru, row) { vec![0.0; n] } else { (0..n).map(before).collect() };
+            }
+        }
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
-//! A feed-forward network with its optimiser on a device.
+//! A network with its optimiser on a device.
 
 use crate::device::{CHUNK, Device, Doubles, Floats, Layer, Outcome};
+use crate::recurrent::{Recurrent, Sequences};
 use p3o_nn::adam::{BETA1, BETA2, bias_correction};
 use p3o_nn::{Activation, Adam, Network};
 
@@ -12,13 +13,26 @@ pub(crate) struct Net {
     v: Floats,
     pub gradient: Floats,
     direction: Floats,
+    squares: Doubles,
+    inputs: usize,
     len: usize,
     steps: u64,
     epsilon: f64,
     work: Option<Work>,
+    /// The way through a recurrent network; none: feed-forward.
+    recurrent: Option<Recurrent>,
 }
 
-/// Room for so many rows on their way through.
+/// Some rows for a network.
+#[derive(Clone, Copy)]
+pub(crate) struct Rows {
+    pub x: Floats,
+    pub count: usize,
+    /// For a recurrent network.
+    pub sequences: Option<Sequences>,
+}
+
+/// Room for so many rows on their way through a feed-forward network.
 struct Work {
     rows: usize,
     values: Vec<Floats>,
@@ -26,48 +40,74 @@ struct Work {
     tangents: Vec<Floats>,
     deltas: Vec<Floats>,
     parts: Floats,
-    squares: Doubles,
 }
 
 impl Net {
-    /// Like a host's network; none if it is recurrent.
+    /// Like a host's network.
     pub fn new(device: &mut dyn Device, net: &Network<f32>) -> Outcome<Net> {
-        let Network::FeedForward(mlp) = net else {
-            return Err("recurrent networks (net.gru) learn on the CPU alone".into());
+        // The last layers are linear: the head, and before it a GRU's two and its normalisation.
+        let (activation, linear) = match net {
+            Network::FeedForward(net) => (net.activation(), 1),
+            Network::Recurrent(net) => (net.activation(), 4),
         };
         let mut at = 0;
-        let layers: Vec<Layer> = mlp
-            .sizes()
-            .windows(2)
-            .enumerate()
-            .map(|(l, size)| {
-                let last = l + 2 == mlp.sizes().len();
-                let activation = if last { Activation::Identity } else { mlp.activation() };
-                let layer = Layer { at, inputs: size[0], outputs: size[1], activation };
+        let layers: Vec<Layer> = (0..net.depth())
+            .map(|l| {
+                let (inputs, outputs) = net.shape(l);
+                let activation = if l + linear < net.depth() { activation } else { Activation::Identity };
+                let layer = Layer { at, inputs, outputs, activation };
                 at += layer.len();
                 layer
             })
             .collect();
         let mut floats = || device.floats(at);
         let (parameters, m, v, gradient, direction) = (floats()?, floats()?, floats()?, floats()?, floats()?);
-        Ok(Net { layers, parameters, m, v, gradient, direction, len: at, steps: 0, epsilon: 0.0, work: None })
+        Ok(Net {
+            recurrent: (net.units() > 0).then(|| Recurrent::new(&layers)),
+            layers,
+            parameters,
+            m,
+            v,
+            gradient,
+            direction,
+            squares: device.doubles(at.div_ceil(CHUNK))?,
+            inputs: net.inputs(),
+            len: at,
+            steps: 0,
+            epsilon: 0.0,
+            work: None,
+        })
     }
 
     /// Takes over a host's network.
     pub fn load(&mut self, device: &mut dyn Device, net: &Network<f32>, adam: &Adam<f32>) -> Outcome<()> {
         let (m, v, steps) = adam.state();
         (self.steps, self.epsilon) = (steps, adam.epsilon);
-        for (to, flat) in [(self.parameters, net.params()), (self.m, m), (self.v, v)] {
-            device.write(to, 0, &self.unpacked(net, flat))?;
-        }
+        self.load_parameters(device, net)?;
+        [(self.m, m), (self.v, v)].into_iter().try_for_each(|(to, flat)| device.write(to, 0, &self.unpacked(net, flat)))
+    }
+
+    /// Takes over its parameters alone.
+    pub fn load_parameters(&self, device: &mut dyn Device, net: &Network<f32>) -> Outcome<()> {
+        device.write(self.parameters, 0, &self.unpacked(net, net.params()))
+    }
+
+    /// Takes over its last layer, where nothing else has changed.
+    pub fn load_head(&self, device: &mut dyn Device, net: &Network<f32>) -> Outcome<()> {
+        let ((weights, bias), last) = (net.layer(net.depth() - 1), self.layers[self.layers.len() - 1]);
+        device.write(self.parameters, last.at, &[weights, bias].concat())
+    }
+
+    /// Gives the parameters back.
+    pub fn store(&self, device: &mut dyn Device, net: &mut Network<f32>) -> Outcome<()> {
+        let parameters = self.packed(device, net, self.parameters)?;
+        net.set_params(&parameters);
         Ok(())
     }
 
-    /// Gives it back.
-    pub fn store(&self, device: &mut dyn Device, net: &mut Network<f32>, adam: &mut Adam<f32>) -> Outcome<()> {
+    /// Gives the optimiser back.
+    pub fn store_optimiser(&self, device: &mut dyn Device, net: &Network<f32>, adam: &mut Adam<f32>) -> Outcome<()> {
         let [m, v] = [self.packed(device, net, self.m)?, self.packed(device, net, self.v)?];
-        let parameters = self.packed(device, net, self.parameters)?;
-        net.set_params(&parameters);
         adam.set_state(&m, &v, self.steps);
         Ok(())
     }
@@ -95,6 +135,9 @@ impl Net {
 
     /// Makes room for so many rows.
     pub fn reserve(&mut self, device: &mut dyn Device, rows: usize) -> Outcome<()> {
+        if let Some(recurrent) = &mut self.recurrent {
+            return recurrent.reserve(device, rows);
+        }
         if self.work.as_ref().is_some_and(|work| work.rows >= rows) {
             return Ok(());
         }
@@ -102,8 +145,7 @@ impl Net {
         let tangents = Vec::new();
         let largest = self.layers.iter().map(Layer::len).max().unwrap_or(0);
         let parts = device.floats(rows.div_ceil(CHUNK) * largest)?;
-        let squares = device.doubles(self.len.div_ceil(CHUNK))?;
-        self.work = Some(Work { rows, values, tangents, deltas, parts, squares });
+        self.work = Some(Work { rows, values, tangents, deltas, parts });
         Ok(())
     }
 
@@ -114,7 +156,12 @@ impl Net {
 
     /// Numbers in a row.
     pub fn inputs(&self) -> usize {
-        self.layers[0].inputs
+        self.inputs
+    }
+
+    /// The states before and after each of the rows that have just gone forward through a recurrent network.
+    pub fn states(&self) -> Outcome<[Floats; 2]> {
+        Ok(self.recurrent.as_ref().ok_or("a feed-forward network has no states")?.states())
     }
 
     fn work(&self) -> &Work {
@@ -122,29 +169,38 @@ impl Net {
     }
 
     /// The outputs for these rows.
-    pub fn forward(&self, device: &mut dyn Device, x: Floats, rows: usize) -> Outcome<Floats> {
+    pub fn forward(&self, device: &mut dyn Device, rows: Rows) -> Outcome<Floats> {
+        if let Some(recurrent) = &self.recurrent {
+            return recurrent.forward(device, self.parameters, rows);
+        }
         let work = self.work();
-        let inputs = std::iter::once(x).chain(work.values.iter().copied());
+        let inputs = std::iter::once(rows.x).chain(work.values.iter().copied());
         for ((layer, x), y) in self.layers.iter().zip(inputs).zip(&work.values) {
-            device.forward(x, self.parameters, *layer, *y, rows)?;
+            device.forward(x, self.parameters, *layer, *y, rows.count)?;
         }
         Ok(*work.values.last().expect("a network has layers"))
     }
 
     /// Where the gradient with respect to the outputs is expected.
     pub fn d_outputs(&self) -> Floats {
+        if let Some(recurrent) = &self.recurrent {
+            return recurrent.d_outputs();
+        }
         *self.work().deltas.last().expect("a network has layers")
     }
 
     /// The gradient from that with respect to the outputs; the rows have just gone forward.
-    pub fn backward(&self, device: &mut dyn Device, x: Floats, rows: usize) -> Outcome<()> {
-        let Work { values, deltas, parts, .. } = self.work();
+    pub fn backward(&self, device: &mut dyn Device, rows: Rows) -> Outcome<()> {
+        if let Some(recurrent) = &self.recurrent {
+            return recurrent.backward(device, self.parameters, self.gradient, rows);
+        }
+        let (Rows { x, count, .. }, Work { values, deltas, parts, .. }) = (rows, self.work());
         for (l, layer) in self.layers.iter().enumerate().rev() {
             let input = if l == 0 { x } else { values[l - 1] };
-            device.weight_gradient(input, deltas[l], *layer, *parts, self.gradient, rows)?;
+            device.weight_gradient(input, deltas[l], *layer, *parts, self.gradient, count)?;
             if l > 0 {
                 let before = self.layers[l - 1].activation;
-                device.backward(deltas[l], self.parameters, *layer, input, before, deltas[l - 1], rows)?;
+                device.backward(deltas[l], self.parameters, *layer, input, before, deltas[l - 1], count)?;
             }
         }
         Ok(())
@@ -152,9 +208,8 @@ impl Net {
 
     /// Sums the gradient's squares into one number.
     pub fn square(&self, device: &mut dyn Device, to: Doubles) -> Outcome<()> {
-        let squares = self.work().squares;
-        device.squares(self.gradient, squares, self.len)?;
-        device.add_doubles(squares, to, self.len.div_ceil(CHUNK), 1)
+        device.squares(self.gradient, self.squares, self.len)?;
+        device.add_doubles(self.squares, to, self.len.div_ceil(CHUNK), 1)
     }
 
     /// The tangents of the outputs along a direction of the parameters, in the host's order; the rows have just gone forward.
@@ -163,9 +218,11 @@ impl Net {
         device: &mut dyn Device,
         net: &Network<f32>,
         direction: &[f32],
-        x: Floats,
-        rows: usize,
+        Rows { x, count, .. }: Rows,
     ) -> Outcome<Floats> {
+        if self.recurrent.is_some() {
+            return Err("second-order steps are refused for recurrent networks".into());
+        }
         device.write(self.direction, 0, &self.unpacked(net, direction))?;
         if self.work().tangents.is_empty() {
             let tangents = self.for_each_output(device, self.work().rows)?;
@@ -174,7 +231,16 @@ impl Net {
         let Work { values, tangents, .. } = self.work();
         for (l, layer) in self.layers.iter().enumerate() {
             let (input, tx) = if l == 0 { (x, None) } else { (values[l - 1], Some(tangents[l - 1])) };
-            device.forward_tangent(input, tx, self.parameters, self.direction, *layer, values[l], tangents[l], rows)?;
+            device.forward_tangent(
+                input,
+                tx,
+                self.parameters,
+                self.direction,
+                *layer,
+                values[l],
+                tangents[l],
+                count,
+            )?;
         }
         Ok(*tangents.last().expect("a network has layers"))
     }
