@@ -1,31 +1,49 @@
 //! The engine on a device learns what the engine in host memory learns. Without a device, its stand-in shows that everything
-//! around the kernels is right; with one (`--features gpu-tests`), the kernels are shown too.
+//! around the kernels is right, and the source of the kernels of whole passes is shown on the CPU (`--features emulation`); with one
+//! (`--features gpu-tests`), all kernels are shown.
 
 use p3o::engine::{Engine, Networks, on_cpu};
 use p3o::run::named_task;
-use p3o::{Config, Learner, Method, Report, Request};
-use p3o_gpu::device::Device;
+use p3o::{Config, Learner, Method, Report, Request, checkpoint};
+use p3o_gpu::device::{Device, Precision};
 use p3o_gpu::engine::DeviceEngine;
 use p3o_gpu::host::Host;
 
-/// Small networks, whole batches and mini-batches, all kinds of loss, both kinds of actions, normalised critics.
-const RUNS: &[(&str, &str, &[&str])] = &[
+/// An algorithm, a task and changes of settings.
+type Run = (&'static str, &'static str, &'static [&'static str]);
+
+/// Small networks whose updates are whole passes, of the critics alone where the algorithm is of second order: whole batches and
+/// mini-batches, all kinds of loss, both kinds of actions, normalised critics, critics that see other rows than the actor.
+const FUSED: &[Run] = &[
     ("p3o", "PointGoal", &["policy.entropy=0.01"]),
     ("p3o", "PointGoal", &["policy.minibatch=96", "critic.minibatch=64"]),
     ("p3o", "Navigation", &["p3o.kappa_growth=1.05", "p3o.kappa=20", "critic.normalize=true"]),
     ("p3o", "PointCircle", &["net.activation=relu", "net.hidden=[33,70]"]),
-    ("ppo", "PointGoal", &[]),
-    ("ppo-lag", "PointGoal", &[]),
     ("focops", "PointGoal", &[]),
     ("ipo", "PointGoal", &[]),
+    ("cpo", "PointGoal", &[]),
+    ("p3o", "SimpleSpread", &["policy.entropy=0.01"]),
+    ("map3o", "SimpleSpread", &["net.gru=0"]),
+];
+
+/// Other algorithms and teams; recurrent networks of few units, of as many as one kernel takes and of more, with and without layers
+/// before the GRU.
+const OTHERS: &[Run] = &[
+    ("ppo", "PointGoal", &[]),
+    ("ppo-lag", "PointGoal", &[]),
     ("trpo", "PointGoal", &[]),
     ("trpo-lag", "PointGoal", &[]),
-    ("cpo", "PointGoal", &[]),
     ("pcpo", "PointGoal", &[]),
-    ("p3o", "SimpleSpread", &["policy.entropy=0.01"]),
     ("cpo", "SimpleSpread", &[]),
-    ("map3o", "SimpleSpread", &["net.gru=0"]),
     ("map3o-dec", "SimpleSpread", &["net.gru=0"]),
+    ("map3o", "SimpleSpread", &["net.gru=8", "net.bptt=10", "policy.entropy=0.01"]),
+    ("map3o", "SimpleSpread", &["net.gru=8", "net.bptt=4", "policy.minibatch=150", "critic.minibatch=70"]),
+    ("map3o", "SimpleSpread", &[]),
+    ("map3o", "SimpleSpread", &["policy.minibatch=300", "critic.minibatch=100", "critic.normalize=true"]),
+    ("map3o-dec", "SimpleSpread", &["net.gru=8", "net.bptt=5", "net.hidden=[]"]),
+    ("map3o-dec", "SimpleSpread", &["policy.minibatch=100", "net.activation=relu", "rollout.batch=200"]),
+    ("map3o-dec", "SimpleSpread", &["net.gru=70", "net.bptt=10", "rollout.batch=120"]),
+    ("p3o", "PointGoal", &["net.gru=33", "net.bptt=20", "critic.minibatch=64"]),
 ];
 
 fn config(algo: &str, task: &str, changes: &[&str]) -> Config {
@@ -46,7 +64,7 @@ fn learner(config: &Config, device: Option<&Maker>) -> Learner {
     let engines = |networks: Networks, several: bool| -> Result<Box<dyn Engine>, String> {
         match device {
             None => on_cpu(networks, several),
-            Some(device) => Ok(Box::new(DeviceEngine::new(networks, device)?)),
+            Some(device) => Ok(Box::new(DeviceEngine::new(networks, device, Precision::Fp32)?)),
         }
     };
     // The maker must own what it needs.
@@ -69,19 +87,24 @@ fn figures(r: &Report) -> Vec<(&'static str, f64)> {
     ]
 }
 
+/// Holds the figures of an update on a device against those in host memory.
+fn same(what: &str, a: &Report, b: &Report, near: f64) {
+    for ((name, a), (_, b)) in figures(a).into_iter().zip(figures(b)) {
+        let same = a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= near * a.abs().max(b.abs()) + ROUNDING;
+        assert!(same, "{what}: {name} is {b} on the device and {a} on the host");
+    }
+}
+
 /// The first update starts from the same networks: all that differs is rounding. Later ones see other worlds.
-fn compare(device: &Maker) {
-    for (algo, task, changes) in RUNS {
+fn compare<'a>(device: &Maker, runs: impl IntoIterator<Item = &'a Run>) {
+    for (algo, task, changes) in runs {
         let config = config(algo, task, changes);
         // Conjugate gradients amplify the rounding of the products with an ill-conditioned matrix.
         let second_order = ["trpo", "trpo-lag", "cpo", "pcpo"].contains(algo);
         let (near, share) = if second_order { (1e-2, 0.1) } else { (2e-4, 0.02) };
         let (mut host, mut other) = (learner(&config, None), learner(&config, Some(device)));
         let (a, b) = (host.update().unwrap(), other.update().unwrap_or_else(|e| panic!("{algo} {task}: {e}")));
-        for ((name, a), (_, b)) in figures(&a).into_iter().zip(figures(&b)) {
-            let same = a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= near * a.abs().max(b.abs()) + ROUNDING;
-            assert!(same, "{algo} {task} {changes:?}: {name} is {b} on the device and {a} on the host");
-        }
+        same(&format!("{algo} {task} {changes:?}"), &a, &b, near);
         let parameters = |learner: &Learner| learner.policy().parameters();
         let (a, b) = (parameters(&host), parameters(&other));
         let (start, scale) = (parameters(&learner(&config, None)), a.iter().fold(0f32, |m, x| m.max(x.abs())));
@@ -92,31 +115,125 @@ fn compare(device: &Maker) {
     }
 }
 
+/// Episodes have 25 steps: in batches of 80 steps per environment they go on from one to the next, in those of 50 a batch ends with one.
+const CARRIED: &[&[&str]] = &[
+    &["net.gru=8", "net.bptt=10", "rollout.batch=200"],
+    &["net.gru=8", "net.bptt=10", "rollout.batch=320"],
+    &[
+        "net.gru=20",
+        "net.bptt=20",
+        "rollout.batch=320",
+        "policy.minibatch=120",
+        "critic.minibatch=100",
+        "critic.normalize=true",
+    ],
+];
+
+/// Where nothing is learnt, later updates see the same worlds too, and the critics' values depend on the states that they were left
+/// in. In the third update each side goes on from the other's checkpoint.
+fn carry_over(device: &Maker) {
+    let home = tempfile::tempdir().unwrap();
+    for (algo, changes) in ["map3o", "map3o-dec"].iter().flat_map(|algo| CARRIED.iter().map(move |c| (algo, c))) {
+        let fixed = ["policy.learning_rate=0", "critic.learning_rate=0"];
+        let config = config(algo, "SimpleSpread", &[changes, &fixed[..]].concat());
+        let (mut host, mut other) = (learner(&config, None), learner(&config, Some(device)));
+        for update in 1..=3 {
+            let (a, b) = (host.update().unwrap(), other.update().unwrap());
+            same(&format!("{algo} {changes:?}, update {update}"), &a, &b, 2e-4);
+            if update == 2 {
+                let [of_host, of_other] = ["host", "other"].map(|name| home.path().join(name));
+                checkpoint::save(&mut host, &of_host).unwrap();
+                checkpoint::save(&mut other, &of_other).unwrap();
+                (host, other) = (learner(&config, None), learner(&config, Some(device)));
+                assert!(checkpoint::load(&mut host, &of_other).unwrap());
+                assert!(checkpoint::load(&mut other, &of_host).unwrap());
+            }
+        }
+    }
+}
+
 #[test]
 fn a_stand_in_learns_what_the_host_learns() {
-    compare(&|| Ok(Box::new(Host::default())));
+    compare(&|| Ok(Box::new(Host::default())), FUSED.iter().chain(OTHERS));
 }
 
 #[test]
 fn a_device_that_fails_ends_the_update_in_a_sentence() {
-    let config = config("p3o", "PointGoal", &[]);
-    for after in [0, 5, 30] {
+    let configs = [config("p3o", "PointGoal", &[]), config("map3o", "SimpleSpread", &["net.gru=8"])];
+    for (config, after) in configs.iter().flat_map(|config| [0, 5, 30, 60].map(|after| (config, after))) {
         let device: &Maker = &move || Ok(Box::new(Host::failing_after(after)));
-        let mut learner = learner(&config, Some(device));
+        let mut learner = learner(config, Some(device));
         let error = learner.update().unwrap_err().to_string();
         assert!(error.contains("the stand-in was told to fail") && error.contains("checkpoint is intact"), "{error}");
     }
 }
 
 #[test]
-fn a_recurrent_network_is_refused_in_a_sentence() {
-    let config = config("map3o", "SimpleSpread", &["net.gru=8"]);
-    let make = named_task(&config).unwrap();
-    let engines = |networks: Networks, _: bool| -> Result<Box<dyn Engine>, String> {
-        Ok(Box::new(DeviceEngine::new(networks, &|| Ok(Box::new(Host::default())))?))
-    };
-    let error = Learner::with_engines(config, &*make, &engines).err().expect("it cannot learn there");
-    assert_eq!(error.to_string(), "recurrent networks (net.gru) learn on the CPU alone");
+fn a_stand_in_keeps_the_states_of_critics_as_the_host_does() {
+    carry_over(&|| Ok(Box::new(Host::default())));
+}
+
+/// Feed-forward networks: those that learn by whole passes where a device can make them, and those that learn layer by layer.
+const FEED_FORWARD: &[(&str, &str, &[&str])] = &[
+    ("p3o", "PointGoal", &[]),
+    ("p3o", "PointGoal", &["policy.minibatch=96", "critic.minibatch=64", "critic.normalize=true"]),
+    ("p3o", "Navigation", &["critic.normalize=true"]),
+    ("trpo-lag", "PointGoal", &["critic.normalize=true"]),
+    ("map3o-dec", "SimpleSpread", &["net.gru=0"]),
+    ("p3o", "PointGoal", &["net.hidden=[300]", "policy.passes=2", "critic.passes=2"]),
+];
+
+/// A run that stops after two updates and goes on is the same run, to the byte, and so is one that never saved anything before.
+fn resume(device: &Maker, runs: &[(&str, &str, &[&str])]) {
+    let home = tempfile::tempdir().unwrap();
+    for (algo, task, changes) in runs {
+        let config = config(algo, task, changes);
+        let at = |name: &str| home.path().join(name);
+        let bytes = |learner: &mut Learner, name: &str| {
+            checkpoint::save(learner, &at(name)).unwrap();
+            std::fs::read(at(name)).unwrap()
+        };
+        let mut straight = learner(&config, Some(device));
+        (0..2).for_each(|_| drop(straight.update().unwrap()));
+        let stopped = bytes(&mut straight, "stopped");
+        let mut resumed = learner(&config, Some(device));
+        assert!(checkpoint::load(&mut resumed, &at("stopped")).unwrap());
+        assert!(bytes(&mut resumed, "loaded") == stopped, "{algo} {changes:?}");
+        for learner in [&mut straight, &mut resumed] {
+            learner.update().unwrap();
+        }
+        let end = bytes(&mut straight, "straight");
+        assert!(bytes(&mut resumed, "resumed") == end, "{algo} {changes:?}");
+        let mut unsaved = learner(&config, Some(device));
+        (0..3).for_each(|_| drop(unsaved.update().unwrap()));
+        assert!(bytes(&mut unsaved, "unsaved") == end, "{algo} {changes:?}");
+    }
+}
+
+/// The same for all kinds of networks.
+fn resume_all(device: &Maker) {
+    let carried = ["map3o", "map3o-dec"].iter().flat_map(|algo| CARRIED.iter().map(|c| (*algo, "SimpleSpread", *c)));
+    resume(device, &carried.chain(FEED_FORWARD.iter().copied()).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_stand_in_goes_on_from_a_checkpoint_to_the_same_bytes() {
+    resume_all(&|| Ok(Box::new(Host::default())));
+}
+
+#[cfg(feature = "emulation")]
+mod emulation;
+
+#[cfg(feature = "emulation")]
+#[test]
+fn the_emulated_kernels_learn_what_the_host_learns() {
+    compare(&emulation::maker(false), FUSED);
+}
+
+#[cfg(feature = "emulation")]
+#[test]
+fn the_emulated_kernels_go_on_from_a_checkpoint_to_the_same_bytes() {
+    resume(&emulation::maker(false), &FEED_FORWARD[1..3]);
 }
 
 #[cfg(feature = "gpu-tests")]
@@ -126,12 +243,22 @@ mod on_a_gpu {
 
     #[test]
     fn a_gpu_learns_what_the_host_learns() {
-        compare(&|| Ok(Box::new(Cuda::open(0)?)));
+        compare(&|| Ok(Box::new(Cuda::open(0)?)), FUSED.iter().chain(OTHERS));
+    }
+
+    #[test]
+    fn a_gpu_keeps_the_states_of_critics_as_the_host_does() {
+        carry_over(&|| Ok(Box::new(Cuda::open(0)?)));
+    }
+
+    #[test]
+    fn a_gpu_goes_on_from_a_checkpoint_to_the_same_bytes() {
+        resume_all(&|| Ok(Box::new(Cuda::open(0)?)));
     }
 
     #[test]
     fn a_gpu_comes_to_the_same_bits_every_time() {
-        for (algo, task, changes) in RUNS {
+        for (algo, task, changes) in FUSED.iter().chain(OTHERS) {
             let config = config(algo, task, changes);
             let device: &Maker = &|| Ok(Box::new(Cuda::open(0)?));
             let run = || {
