@@ -35,12 +35,23 @@ pub enum Command {
     List,
     /// Show every setting of a run with its value, its meaning, what it takes, and where the value comes from.
     Settings(SettingsArgs),
-    /// Measure the speed of this machine: environments, rollouts, training, and the share of its peak.
+    /// Measure the speed of this machine, or of a GPU beside it: environments, training, and the share of the peak.
     Bench(BenchArgs),
     /// Step worlds for other programs: JSON lines with task, state and actions in, what followed out.
     EnvStep,
     /// Compute the paper's claims on small problems whose answers are known, and say which hold.
     Verify(VerifyArgs),
+}
+
+/// Where networks learn.
+#[derive(Args)]
+pub struct DeviceArgs {
+    /// Where the networks learn: cpu, cuda, cuda:N, or auto, which takes a GPU where there is one.
+    #[arg(long, default_value = "cpu")]
+    pub device: String,
+    /// What a GPU multiplies in: fp32, or tf32, which is faster and rounds every factor to 10 bits of fraction.
+    #[arg(long, default_value = "fp32")]
+    pub precision: String,
 }
 
 /// Arguments of `train`.
@@ -76,9 +87,9 @@ pub struct TrainArgs {
     /// Threads to use; the results do not depend on it [default: all cores].
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
-    /// Where the networks learn: cpu, cuda, cuda:N, or auto, which takes a GPU where there is one.
-    #[arg(long, default_value = "cpu")]
-    pub device: String,
+    /// Where its networks learn.
+    #[command(flatten)]
+    pub place: DeviceArgs,
     /// Show what would be trained, with its memory and its time; train nothing and write nothing.
     #[arg(long)]
     pub dry_run: bool,
@@ -110,9 +121,12 @@ pub struct CompareArgs {
     /// The folder of all runs; started again with the same arguments, what is there goes on [default: runs/compare-TASK].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Runs at a time; the results do not depend on it [default: all cores].
+    /// Runs at a time; the results do not depend on it [default: all cores; with a GPU a quarter, at least 2].
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
+    /// Where its networks learn.
+    #[command(flatten)]
+    pub place: DeviceArgs,
     /// Show what would be trained, with its memory and its time; train nothing and write nothing.
     #[arg(long)]
     pub dry_run: bool,
@@ -144,9 +158,12 @@ pub struct ReproduceArgs {
     /// The folder of all runs and of the report.
     #[arg(long, value_name = "DIR", default_value = "reproduce")]
     pub out: PathBuf,
-    /// Runs at a time; the results do not depend on it [default: all cores].
+    /// Runs at a time; the results do not depend on it [default: all cores; with a GPU a quarter, at least 2].
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
+    /// Where its networks learn.
+    #[command(flatten)]
+    pub place: DeviceArgs,
     /// Train nothing; report what is finished.
     #[arg(long)]
     pub report_only: bool,
@@ -191,9 +208,9 @@ pub struct ResumeArgs {
     /// Threads to use; the results do not depend on it [default: all cores].
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
-    /// Where the networks learn: cpu, cuda, cuda:N, or auto, which takes a GPU where there is one.
-    #[arg(long, default_value = "cpu")]
-    pub device: String,
+    /// Where its networks learn.
+    #[command(flatten)]
+    pub place: DeviceArgs,
 }
 
 /// Arguments of `adopt`.
@@ -268,15 +285,21 @@ pub struct BenchArgs {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
-    /// Thread counts to measure [default: 1 and all cores].
+    /// Thread counts to measure [default: 1 and all cores; beside a GPU all cores].
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Vec<u16>,
+    /// Where its networks learn.
+    #[command(flatten)]
+    pub place: DeviceArgs,
     /// Measure the policy's update of this algorithm beside 40 passes of P3O, instead of the machine.
     #[arg(long)]
     pub algo: Option<String>,
     /// Seconds per figure; more are steadier.
     #[arg(long, default_value_t = 5.0)]
     pub seconds: f64,
+    /// Put a GPU's updates beside those of a file that tools/torch_update.py has written.
+    #[arg(long, value_name = "FILE", conflicts_with = "algo")]
+    pub against: Option<PathBuf>,
 }
 
 /// Arguments of `verify`.

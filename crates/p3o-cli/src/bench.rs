@@ -1,14 +1,18 @@
 //! `p3o bench`: what this machine does, as figures that can be compared within one run.
 
+mod gpu;
+
 use crate::args::BenchArgs;
+use crate::device::Device;
 use crate::screen::{Doing, Grid, say, thousands};
 use crate::{Failure, pool};
 use p3o::actor::Actor;
 use p3o::normalize::Normalizer;
 use p3o::policy::Policy;
 use p3o::rollout::{Collector, env_stream};
-use p3o::{Algorithm, Config, ConfigError, Learner, Method};
+use p3o::{Algorithm, Config, ConfigError, Error, Learner, Method, Report};
 use p3o_env::{Env, PointGoal, VecEnv, VectorEnv, VectorStep};
+use p3o_lab::sweep::{Cpu, Place};
 use p3o_nn::{Isa, peak_gflops};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -46,13 +50,21 @@ pub fn bench(args: &BenchArgs) -> Result<(), Failure> {
     if !(args.seconds.is_finite() && args.seconds > 0.0) {
         return Err(Failure::Usage(format!("--seconds must be positive and finite, not {}", args.seconds)));
     }
+    let device = Device::of(&args.place)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut counts: Vec<usize> = args.threads.iter().map(|&t| usize::from(t)).collect();
     if counts.is_empty() {
-        counts = if cores > 1 { vec![1, cores] } else { vec![1] };
+        counts = if cores > 1 && device.is_cpu() { vec![1, cores] } else { vec![cores] };
     }
     if let Some(algo) = &args.algo {
-        return compare(algo, &counts, args);
+        return compare(algo, &counts, args, &device);
+    }
+    match &device {
+        Device::Cuda { gpu, .. } => return gpu::bench(&device, gpu, &counts, args),
+        Device::Cpu if args.against.is_some() => {
+            return Err(Failure::Usage("--against is for updates on a GPU: name one with --device".into()));
+        }
+        Device::Cpu => {}
     }
     let (mut all, doing) = (Vec::new(), Doing::new());
     // Training first for all thread counts: the larger networks would hide its memory.
@@ -197,34 +209,62 @@ fn config_of(method: Method, settings: &[&str]) -> Result<Config, ConfigError> {
 }
 
 fn learner(settings: &[&str]) -> Learner {
-    Learner::new(config(settings), &point_goal).expect("the settings are valid")
+    learner_on(config(settings), &point_goal, &Cpu).expect("the settings are valid")
+}
+
+fn learner_on(config: Config, make: &dyn Fn() -> Box<dyn Env>, place: &dyn Place) -> Result<Learner, Error> {
+    Learner::with_engines(config, make, &|networks, several| place.engine(networks, several))
+}
+
+/// Some updates of a run.
+struct Updates {
+    reports: Vec<Report>,
+    /// Seconds that they took together, worlds included.
+    seconds: f64,
+    /// Steps of each.
+    batch: usize,
+}
+
+impl Updates {
+    /// Makes updates for so many seconds, but at least some, after a first one that is not counted.
+    fn of(learner: &mut Learner, seconds: f64, at_least: usize) -> Result<Updates, Error> {
+        learner.update()?;
+        let (start, mut reports) = (Instant::now(), Vec::new());
+        while start.elapsed().as_secs_f64() < seconds || reports.len() < at_least {
+            reports.push(learner.update()?);
+        }
+        Ok(Updates { reports, seconds: start.elapsed().as_secs_f64(), batch: learner.config().rollout.batch })
+    }
+
+    fn steps_per_s(&self) -> f64 {
+        (self.reports.len() * self.batch) as f64 / self.seconds
+    }
+}
+
+/// Operations of an update's matrix products.
+fn flops(learner: &Learner, report: &Report) -> f64 {
+    let (forward, backward) = learner.policy().net.flops_per_row();
+    let critics = learner.signals().all().len() as f64;
+    let passes = (report.passes.steps + report.passes.redone) as f64 + critics * learner.config().critic.passes as f64;
+    // Actor and critics differ by one output; the actor's count stands for all. Critics also value the batch.
+    learner.config().rollout.batch as f64 * (passes * (forward + backward) + critics * forward)
 }
 
 /// Steps per second over whole updates, and GFLOP/s of the matrix products of the fastest update over its time. The peak is
 /// a fastest round too: both are what the machine does when its neighbours leave it alone.
 fn train(mut learner: Learner, seconds: f64) -> (f64, f64) {
-    let broken = "training the preset stays finite";
-    learner.update().expect(broken);
-    let (start, mut rounds, mut gflops) = (Instant::now(), 0.0, 0.0f64);
-    let batch = learner.config().rollout.batch as f64;
-    while start.elapsed().as_secs_f64() < seconds || rounds < 3.0 {
-        let report = learner.update().expect(broken);
-        rounds += 1.0;
-        let (forward, backward) = learner.policy().net.flops_per_row();
-        let critics = learner.signals().all().len() as f64;
-        let passes =
-            (report.passes.steps + report.passes.redone) as f64 + critics * learner.config().critic.passes as f64;
-        // Actor and critics differ by one output; the actor's count stands for all. Critics also value the batch.
-        let flops = batch * (passes * (forward + backward) + critics * forward);
-        gflops = gflops.max(flops / (report.update_ms / 1e3) / 1e9);
-    }
-    (rounds * batch / start.elapsed().as_secs_f64(), gflops)
+    let updates = Updates::of(&mut learner, seconds, 3).expect("training the preset stays finite");
+    let gflops = |report: &Report| flops(&learner, report) / (report.update_ms / 1e3) / 1e9;
+    (updates.steps_per_s(), updates.reports.iter().map(gflops).fold(0.0, f64::max))
 }
 
 /// The policy's update of an algorithm beside 40 passes of P3O, 20,000 rows, 64x64 networks.
 #[derive(Serialize)]
 struct Comparison {
     algo: String,
+    /// Where the networks learn, if not on the CPU.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device: Option<String>,
     threads: usize,
     /// One update as the quick preset does it, at its fastest.
     update_ms: f64,
@@ -233,8 +273,9 @@ struct Comparison {
     ratio: f64,
 }
 
-fn compare(algo: &str, counts: &[usize], args: &BenchArgs) -> Result<(), Failure> {
+fn compare(algo: &str, counts: &[usize], args: &BenchArgs, place: &Device) -> Result<(), Failure> {
     let (mut all, doing) = (Vec::new(), Doing::new());
+    let device = (!place.is_cpu()).then(|| place.device());
     for &threads in counts {
         doing.now(measuring(&format!("updates of {algo} and p3o"), threads));
         let no_stop = ["policy.target_kl=1e9", "critic.passes=0"];
@@ -243,17 +284,19 @@ fn compare(algo: &str, counts: &[usize], args: &BenchArgs) -> Result<(), Failure
             config_of(Algorithm::P3o.into(), &[&no_stop[..], &["policy.passes=41"]].concat())?,
             config_of(Method::named(algo)?, &["critic.passes=0"])?,
         ];
-        let [one, more, own] = pool(Some(threads))?.install(|| fastest_updates(configs, args.seconds));
+        let [one, more, own] = pool(Some(threads))?.install(|| fastest_updates(configs, args.seconds, place))?;
         let passes40_ms = more - one;
         // What is not the policy's passes, such as the advantages, is the same in all three.
         let update_ms = own - (one - passes40_ms / 40.0);
-        all.push(Comparison { algo: algo.into(), threads, update_ms, passes40_ms, ratio: update_ms / passes40_ms });
+        let (algo, device, ratio) = (algo.into(), device.clone(), update_ms / passes40_ms);
+        all.push(Comparison { algo, device, threads, update_ms, passes40_ms, ratio });
     }
     drop(doing);
     if args.json {
         say!("{}", serde_json::to_string_pretty(&all).expect("plain data can be written to memory"));
         return Ok(());
     }
+    device.iter().for_each(|device| say!("The networks learn on {device}.\n"));
     let mut grid = Grid::new(&["policy update, ms", algo, "40 passes of p3o", "ratio"]);
     for c in &all {
         let name = threads_in_words(c.threads);
@@ -265,16 +308,19 @@ fn compare(algo: &str, counts: &[usize], args: &BenchArgs) -> Result<(), Failure
 }
 
 /// Milliseconds of the fastest update of each, taking turns so that they share what the machine is up to.
-fn fastest_updates(configs: [Config; 3], seconds: f64) -> [f64; 3] {
-    let mut learners = configs.map(|c| Learner::new(c, &point_goal).expect("the settings are valid"));
+fn fastest_updates(configs: [Config; 3], seconds: f64, place: &Device) -> Result<[f64; 3], Error> {
+    let mut learners = Vec::new();
+    for config in configs {
+        learners.push(learner_on(config, &point_goal, place)?);
+    }
     let (start, mut best, mut rounds) = (Instant::now(), [f64::INFINITY; 3], 0);
     while start.elapsed().as_secs_f64() < 3.0 * seconds || rounds < 4 {
         for (learner, best) in learners.iter_mut().zip(&mut best) {
-            *best = best.min(learner.update().expect("training the preset stays finite").update_ms);
+            *best = best.min(learner.update()?.update_ms);
         }
         rounds += 1;
     }
-    best
+    Ok(best)
 }
 
 /// The process's largest resident memory, where the system tells.

@@ -1,6 +1,7 @@
 //! `p3o compare`: several algorithms on one task, side by side.
 
 use crate::args::CompareArgs;
+use crate::device::Device;
 use crate::screen::{Bars, Grid, duration, figure, say, thousands};
 use crate::train::{parse_steps, shown};
 use crate::{Failure, dry_run, plot, stop_on_ctrl_c};
@@ -10,7 +11,7 @@ use p3o::record::{Summary as Sample, Table, write_atomic};
 use p3o::run::Summary;
 use p3o::{Algorithm, Config, ConfigError, Error, Method, Request, RunFolder};
 use p3o_lab::figure::{Row, curves};
-use p3o_lab::sweep::{Ended, Job, memory, sweep};
+use p3o_lab::sweep::{Ended, Job, Place, Workers, memory, sweep, to_do};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -22,15 +23,20 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     let jobs = jobs(args, &methods, &folder)?;
     // Before any of them starts: none would be in the table.
     jobs.iter().try_for_each(Job::check_folder)?;
-    let workers = args.threads.map_or_else(rayon::current_num_threads, usize::from);
+    let device = Device::of(&args.place)?;
+    let (wanted, cores) = (args.threads.map(usize::from), rayon::current_num_threads());
+    let workers = Workers::new(wanted, to_do(&jobs).count(), cores, &device);
     if args.dry_run {
-        return dry_run::of_runs(&jobs, &methods, &folder, workers);
+        return dry_run::of_runs(&jobs, &methods, &folder, &workers);
     }
-    check_all(&memory(&jobs, workers)?)?;
+    check_all(&memory(&jobs, &workers)?)?;
+    if !device.is_cpu() {
+        say!("Training {}.", dry_run::at_a_time(&workers));
+    }
     let stop = stop_on_ctrl_c("finishing these updates, then saving")?;
     let bars = Bars::new(&jobs);
-    let ended = sweep(&jobs, workers, &stop, &bars);
-    bars.clear();
+    let ended = sweep(&jobs, &workers, &stop, &bars);
+    let pace = bars.clear();
     let done = ended.iter().filter(|e| matches!(e, Ok(Some(_)))).count();
     if let Some(error) = ended.iter().find_map(|e| e.as_ref().err()) {
         return Err(Failure::Failed(format!("{error} ({done} of {} runs are done)", jobs.len())));
@@ -49,6 +55,7 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     }
     table(args, &methods, &summaries);
     say!("\nIn {}: compare.csv, compare.svg, compare.png, a run's folder per algorithm and seed", shown(&folder));
+    pace.iter().for_each(|pace| say!("{pace}"));
     Ok(())
 }
 

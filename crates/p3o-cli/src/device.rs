@@ -1,39 +1,86 @@
-//! `--device`: where the networks learn.
+//! `--device` and `--precision`: where the networks learn, and in what precision.
 
 use crate::Failure;
-use p3o::engine::{Engine, Networks, on_cpu};
+use crate::args::DeviceArgs;
+use p3o::engine::{Engine, Networks};
+use p3o::error::visible;
+use p3o_gpu::Precision;
 use p3o_gpu::cuda::Cuda;
+use p3o_gpu::device::Device as _;
 use p3o_gpu::engine::DeviceEngine;
+use p3o_lab::sweep::{Cpu, Place};
+use std::sync::{Mutex, MutexGuard};
 
 /// Where the networks learn.
 pub enum Device {
     /// In host memory.
     Cpu,
-    /// On a GPU.
-    Cuda(Box<Cuda>),
+    /// On a GPU. All runs of the program share it, each with queues of its own.
+    Cuda {
+        /// The GPU.
+        gpu: Box<Mutex<Cuda>>,
+        /// What it multiplies in.
+        precision: Precision,
+    },
 }
 
 impl Device {
+    /// The one that was asked for.
+    pub fn of(args: &DeviceArgs) -> Result<Device, Failure> {
+        let precision = match args.precision.as_str() {
+            "fp32" => Precision::Fp32,
+            "tf32" => Precision::Tf32,
+            other => return Err(Failure::Usage(format!("--precision takes fp32 or tf32, not `{}`", visible(other)))),
+        };
+        Device::named(&args.device, precision)
+    }
+
     /// From its name: `cpu`, `cuda`, `cuda:N`, or `auto`, which takes a GPU where there is one.
-    pub fn named(name: &str) -> Result<Device, Failure> {
+    pub fn named(name: &str, precision: Precision) -> Result<Device, Failure> {
         let failed = |reason: String| Failure::Failed(format!("--device {name}: {reason}"));
-        let open = |number: usize| Cuda::open(number).map(|gpu| Device::Cuda(Box::new(gpu)));
-        match (name, name.strip_prefix("cuda:").map(str::parse)) {
-            ("cpu", _) => Ok(Device::Cpu),
-            ("auto", _) => Ok(open(0).unwrap_or(Device::Cpu)),
-            ("cuda", _) => open(0).map_err(failed),
-            (_, Some(Ok(number))) => open(number).map_err(failed),
-            _ => Err(Failure::Usage(format!("--device takes cpu, cuda, cuda:N or auto, not `{name}`"))),
+        let open =
+            |number: usize| Cuda::open(number).map(|gpu| Device::Cuda { gpu: Box::new(Mutex::new(gpu)), precision });
+        let device = match (name, name.strip_prefix("cuda:").map(str::parse)) {
+            ("cpu", _) => Device::Cpu,
+            ("auto", _) => open(0).unwrap_or(Device::Cpu),
+            ("cuda", _) => open(0).map_err(failed)?,
+            (_, Some(Ok(number))) => open(number).map_err(failed)?,
+            _ => {
+                let line = format!("--device takes cpu, cuda, cuda:N or auto, not `{}`", visible(name));
+                return Err(Failure::Usage(line));
+            }
+        };
+        match device {
+            // A setting without effect would be believed to have one.
+            Device::Cpu if precision != Precision::default() => {
+                let found = if name == "auto" { ", and --device auto found none" } else { ": name one with --device" };
+                Err(Failure::Usage(format!("--precision tf32 takes a GPU{found}")))
+            }
+            device => Ok(device),
+        }
+    }
+}
+
+/// The GPU for one thread, to ask it for a queue.
+pub fn locked(gpu: &Mutex<Cuda>) -> MutexGuard<'_, Cuda> {
+    gpu.lock().expect("nothing panics with it")
+}
+
+impl Place for Device {
+    fn device(&self) -> String {
+        match self {
+            Device::Cpu => Cpu.device(),
+            Device::Cuda { gpu, precision } => precision.beside(locked(gpu).name()),
         }
     }
 
-    /// Puts the networks of a group there.
-    pub fn engine(&self, networks: Networks, several: bool) -> Result<Box<dyn Engine>, String> {
+    fn engine(&self, networks: Networks, several: bool) -> Result<Box<dyn Engine>, String> {
         match self {
-            Device::Cpu => on_cpu(networks, several),
-            Device::Cuda(gpu) => {
-                let another = || -> Result<Box<dyn p3o_gpu::device::Device>, String> { Ok(Box::new(gpu.again()?)) };
-                Ok(Box::new(DeviceEngine::new(networks, &another)?))
+            Device::Cpu => Cpu.engine(networks, several),
+            Device::Cuda { gpu, precision } => {
+                let another =
+                    || -> Result<Box<dyn p3o_gpu::device::Device>, String> { Ok(Box::new(locked(gpu).again()?)) };
+                Ok(Box::new(DeviceEngine::new(networks, &another, *precision)?))
             }
         }
     }

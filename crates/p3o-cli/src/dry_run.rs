@@ -1,5 +1,6 @@
 //! `--dry-run`: what a command would do, with its memory and its time, while nothing is trained for keeps and nothing is written.
 
+use crate::device::Device;
 use crate::screen::{duration, say, thousands};
 use crate::train::shown;
 use crate::{Failure, pool};
@@ -8,11 +9,17 @@ use p3o::run::{check_folder, named_task};
 use p3o::{Config, Method};
 use p3o_env::EnvSpec;
 use p3o_lab::reproduce::estimate::{estimate, seconds_per_step};
-use p3o_lab::sweep::{Job, memory};
+use p3o_lab::sweep::{Job, Place, Workers, memory};
 use std::path::Path;
 
 /// Of `p3o train`.
-pub fn of_run(about: &str, config: &Config, folder: &Path, threads: Option<usize>) -> Result<(), Failure> {
+pub fn of_run(
+    about: &str,
+    config: &Config,
+    folder: &Path,
+    threads: Option<usize>,
+    device: &Device,
+) -> Result<(), Failure> {
     check_folder(folder)?;
     pool(threads)?.install(|| {
         let (spec, threads) = (named_task(config)?().spec().clone(), rayon::current_num_threads());
@@ -23,8 +30,9 @@ pub fn of_run(about: &str, config: &Config, folder: &Path, threads: Option<usize
         let run = [Estimate::of(config, &spec, threads)];
         takes(&run);
         check_all(&run)?;
-        let seconds = seconds_per_step(config)? * (config.updates() * config.rollout.batch as u64) as f64;
+        let seconds = seconds_per_step(config, device)? * (config.updates() * config.rollout.batch as u64) as f64;
         let on = if threads == 1 { "one thread".to_string() } else { format!("{threads} threads") };
+        let on = if device.is_cpu() { on } else { format!("{on} and {}", device.device()) };
         say!("time        about {} on {on}, measured on two small updates", duration(seconds.max(1.0)));
         say!("\nNothing has been written.");
         Ok(())
@@ -32,7 +40,7 @@ pub fn of_run(about: &str, config: &Config, folder: &Path, threads: Option<usize
 }
 
 /// Of `p3o compare`.
-pub fn of_runs(jobs: &[Job], methods: &[Method], folder: &Path, workers: usize) -> Result<(), Failure> {
+pub fn of_runs(jobs: &[Job], methods: &[Method], folder: &Path, workers: &Workers) -> Result<(), Failure> {
     let names: Vec<String> = methods.iter().map(Method::to_string).collect();
     let seeds = jobs.len() / methods.len();
     say!("runs        {}: {} with seeds 0 to {}", jobs.len(), names.join(", "), seeds - 1);
@@ -45,13 +53,20 @@ pub fn of_runs(jobs: &[Job], methods: &[Method], folder: &Path, workers: usize) 
     check_all(&runs)?;
     let estimate = estimate(jobs, workers);
     say!(
-        "time        about {} with {} at a time, measured on small updates and on runs that are there ({} finished)",
+        "time        about {} with {}, measured on small updates and on runs that are there ({} finished)",
         duration(estimate.seconds.max(1.0)),
-        if workers == 1 { "one run".to_string() } else { format!("{workers} runs") },
+        at_a_time(workers),
         estimate.finished
     );
     say!("\nNothing has been written.");
     Ok(())
+}
+
+/// How many runs are made at a time, and where.
+pub fn at_a_time(workers: &Workers) -> String {
+    let runs = if workers.runs == 1 { "one run".to_string() } else { format!("{} runs", workers.runs) };
+    let place = if workers.place.is_cpu() { String::new() } else { format!(" on {}", workers.place.device()) };
+    format!("{runs} at a time{place}")
 }
 
 fn training(config: &Config) {

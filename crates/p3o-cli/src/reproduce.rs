@@ -1,6 +1,8 @@
 //! `p3o reproduce`: the paper's experiments, from an empty folder to a report.
 
 use crate::args::ReproduceArgs;
+use crate::device::Device;
+use crate::dry_run::at_a_time;
 use crate::screen::{Bars, Grid, duration, say};
 use crate::train::shown;
 use crate::{Failure, stop_on_ctrl_c};
@@ -8,7 +10,7 @@ use p3o::memory::check_all;
 use p3o_lab::reproduce::document::Block;
 use p3o_lab::reproduce::estimate::{Estimate, estimate};
 use p3o_lab::reproduce::{Experiment, Plan, Results, Scale, report};
-use p3o_lab::sweep::{Job, memory, sweep};
+use p3o_lab::sweep::{Job, Workers, memory, sweep, to_do};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
@@ -16,17 +18,20 @@ use std::sync::atomic::Ordering;
 pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
     let experiments = Experiment::named(&args.experiments)?;
     let plan = Plan::new(experiments, Scale::named(&args.scale)?, args.seeds, &args.out)?;
-    let trained = if args.report_only { Ok(()) } else { train(args, &plan) };
+    let device = if args.report_only { None } else { Some(Device::of(&args.place)?) };
+    let trained = device.map_or(Ok(None), |device| train(args, &plan, &device));
     report(args, &plan)?;
-    trained
+    trained?.iter().for_each(|pace| say!("{pace}"));
+    Ok(())
 }
 
-/// Runs what is not finished yet.
-fn train(args: &ReproduceArgs, plan: &Plan) -> Result<(), Failure> {
-    let workers = args.threads.map_or_else(rayon::current_num_threads, usize::from);
-    check_all(&memory(&plan.jobs, workers)?)?;
-    let estimate = estimate(&plan.jobs, workers);
-    announce(args, plan, &estimate, workers);
+/// Runs what is not finished yet; returns a sentence on this sitting if it made more than one run.
+fn train(args: &ReproduceArgs, plan: &Plan, device: &Device) -> Result<Option<String>, Failure> {
+    let (wanted, cores) = (args.threads.map(usize::from), rayon::current_num_threads());
+    let workers = Workers::new(wanted, to_do(&plan.jobs).count(), cores, device);
+    check_all(&memory(&plan.jobs, &workers)?)?;
+    let estimate = estimate(&plan.jobs, &workers);
+    announce(args, plan, &estimate, &workers);
     let open: Vec<usize> = (0..plan.jobs.len()).filter(|&i| !estimate.is_over(i, &plan.jobs[i])).collect();
     let jobs: Vec<Job> = open.iter().map(|&i| plan.jobs[i].clone()).collect();
     let names = open.iter().map(|&i| plan.names[i].clone()).collect();
@@ -34,8 +39,8 @@ fn train(args: &ReproduceArgs, plan: &Plan) -> Result<(), Failure> {
     let weights = open.iter().map(|&i| estimate.per_step[i] * 1e6).collect();
     let stop = stop_on_ctrl_c("finishing these updates, then saving")?;
     let bars = Bars::weighted(&jobs, names, weights);
-    let ended = sweep(&jobs, workers, &stop, &bars);
-    bars.clear();
+    let ended = sweep(&jobs, &workers, &stop, &bars);
+    let pace = bars.clear();
     if let Some(error) = ended.iter().find_map(|e| e.as_ref().err()) {
         let failed = ended.iter().filter(|e| e.is_err()).count();
         return Err(Failure::Failed(format!("{error} ({failed} of {} runs failed)", plan.jobs.len())));
@@ -44,17 +49,17 @@ fn train(args: &ReproduceArgs, plan: &Plan) -> Result<(), Failure> {
         say!("\nSaved. The same command goes on.");
         return Err(Failure::Interrupted);
     }
-    Ok(())
+    Ok(pace)
 }
 
-fn announce(args: &ReproduceArgs, plan: &Plan, estimate: &Estimate, workers: usize) {
+fn announce(args: &ReproduceArgs, plan: &Plan, estimate: &Estimate, workers: &Workers) {
     let (runs, finished) = (plan.jobs.len(), estimate.finished);
     let names = args.experiments.join(", ");
     say!("{names} at scale {}: {runs} runs in {}, {finished} of them finished", plan.scale.name, shown(&args.out));
     if finished < runs {
         let time = duration(estimate.seconds.max(1.0));
-        let runs = if workers == 1 { "one run".to_string() } else { format!("{workers} runs") };
-        say!("About {time} with {runs} at a time: an estimate from short measurements and from runs made before.\n");
+        let how = at_a_time(workers);
+        say!("About {time} with {how}: an estimate from short measurements and from runs made before.\n");
     }
 }
 

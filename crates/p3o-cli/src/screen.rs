@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
+use std::time::Instant;
 
 /// Prints a line to standard output, which its reader may have closed (`p3o list | head -1`).
 macro_rules! say {
@@ -214,6 +215,18 @@ impl Search {
     }
 }
 
+/// How many runs an hour a sitting made, if it made more than one.
+fn pace(runs: f64, seconds: f64) -> Option<String> {
+    // Parts of a run do not add up to it exactly.
+    if runs < 1.0 + 1e-6 {
+        return None;
+    }
+    let per_hour = runs / seconds * 3600.0;
+    let (runs, time) = (format!("{runs:.1}"), duration(seconds.max(1.0)));
+    let per_hour = if per_hour < 10.0 { format!("{per_hour:.1}") } else { thousands(per_hour) };
+    Some(format!("In this sitting: {} runs in {time}, {per_hour} runs per hour.", runs.trim_end_matches(".0")))
+}
+
 /// A bar per run at work, and one for all of a sweep; without a terminal, a line when a run starts and when it ends.
 pub struct Bars {
     names: Vec<String>,
@@ -227,6 +240,9 @@ pub struct Bars {
     overall: ProgressBar,
     active: Mutex<BTreeMap<usize, ProgressBar>>,
     terminal: bool,
+    start: Instant,
+    /// Runs made in this sitting, parts of them by their steps.
+    made: Mutex<f64>,
 }
 
 impl Bars {
@@ -246,17 +262,18 @@ impl Bars {
         let overall = all.add(ProgressBar::new(work as u64));
         overall.set_style(bar_style("{prefix:<28} {bar:30.white/black} {percent:>3} %  {msg}{eta} left"));
         overall.set_prefix(format!("all {} runs", jobs.len()));
-        let over = AtomicUsize::new(0);
-        Bars { names, totals, weights, over, all, overall, active: Mutex::default(), terminal }
+        let (over, active, made) = (AtomicUsize::new(0), Mutex::default(), Mutex::default());
+        Bars { names, totals, weights, over, all, overall, active, terminal, start: Instant::now(), made }
     }
 
     fn advance(&self, job: usize, steps: u64) {
         self.overall.inc((steps as f64 * self.weights[job]) as u64);
     }
 
-    /// Removes the bars.
-    pub fn clear(&self) {
+    /// Removes the bars; returns a sentence on this sitting if it made more than one run.
+    pub fn clear(&self) -> Option<String> {
         self.all.clear().ok();
+        pace(*self.made.lock().expect("adding does not panic"), self.start.elapsed().as_secs_f64())
     }
 
     fn line(&self, job: usize, what: &str) {
@@ -300,7 +317,9 @@ impl Watch for Bars {
     fn updated(&self, job: usize, report: &Report) {
         if let Some(bar) = self.active().get(&job) {
             let costs: Vec<String> = report.costs.iter().map(|c| figure(*c)).collect();
-            self.advance(job, report.steps - bar.position());
+            let steps = report.steps - bar.position();
+            self.advance(job, steps);
+            *self.made.lock().expect("adding does not panic") += steps as f64 / self.totals[job] as f64;
             bar.set_position(report.steps);
             bar.set_message(format!("return {}  cost {}", figure(report.ret), costs.join(" ")));
         }
@@ -364,11 +383,15 @@ impl Grid {
 
     /// Prints it to standard output.
     pub fn print(&self) {
-        let colours = colours(std::io::stdout().is_terminal());
+        self.lines(colours(std::io::stdout().is_terminal())).iter().for_each(|line| say!("{line}"));
+    }
+
+    /// Its lines, coloured or not.
+    pub fn lines(&self, colours: bool) -> Vec<String> {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |c: usize| self.rows.iter().filter_map(|r| r.get(c)).map(|t| t.chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..columns).map(width).collect();
-        for (r, row) in self.rows.iter().enumerate() {
+        let line = |(r, row): (usize, &Vec<String>)| {
             let mut line = String::from(" ");
             for (c, text) in row.iter().enumerate() {
                 let pad = " ".repeat(widths[c] - text.chars().count());
@@ -380,7 +403,23 @@ impl Grid {
                     _ => format!("  {pad}{cell}"),
                 };
             }
-            say!("{}", line.trim_end());
-        }
+            line.trim_end().to_string()
+        };
+        self.rows.iter().enumerate().map(line).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pace_of_a_sitting_is_that_of_all_it_made() {
+        assert_eq!(pace(0.0, 3.0), None);
+        assert_eq!(pace(0.9999999 + 1e-7, 3.0), None, "one run");
+        // 24 runs in 725 s are 119.17 an hour; 1.5 in 3 hours are 0.5.
+        assert_eq!(pace(24.0, 725.0).unwrap(), "In this sitting: 24 runs in 12 m 05 s, 119 runs per hour.");
+        assert_eq!(pace(1.5, 10800.0).unwrap(), "In this sitting: 1.5 runs in 3 h 00 m, 0.5 runs per hour.");
+        assert_eq!(pace(25.0, 2.5).unwrap(), "In this sitting: 25 runs in 3 s, 36,000 runs per hour.");
     }
 }

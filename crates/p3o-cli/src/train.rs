@@ -9,6 +9,7 @@ use p3o::error::visible;
 use p3o::record::{ProgressCsv, read_text_stream, write_atomic};
 use p3o::run::{Summary, named_task};
 use p3o::{Config, Error, Finish, Method, Request, Run};
+use p3o_lab::sweep::Place;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -23,10 +24,10 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
     let folder = args.out.clone().unwrap_or_else(|| free_folder(&config));
     let threads = args.threads.map(usize::from);
     let about = differences(&config, &origins);
+    let device = Device::of(&args.place)?;
     if args.dry_run {
-        return dry_run::of_run(&about, &config, &folder, threads);
+        return dry_run::of_run(&about, &config, &folder, threads, &device);
     }
-    let device = Device::named(&args.device)?;
     drive(threads, Some(about), move || {
         let make = named_task(&config)?;
         Run::start_on(config, &*make, &folder, &|networks, several| device.engine(networks, several))
@@ -60,7 +61,7 @@ pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
         let hint = of.map_or(String::new(), |run| format!("; go on with p3o resume {}", shown(run)));
         return Err(Failure::Failed(format!("{} is a file, not a run's folder{hint}", folder.display())));
     }
-    let device = Device::named(&args.device)?;
+    let device = Device::of(&args.place)?;
     drive(args.threads.map(usize::from), None, move || {
         Run::resume_on(&folder, &named_task, steps, &|networks, several| device.engine(networks, several))
     })

@@ -1,6 +1,6 @@
 //! `p3o bench` measures this machine.
 
-use crate::util::{Home, json};
+use crate::util::{Home, json, text};
 
 #[test]
 #[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation")]
@@ -38,4 +38,36 @@ fn an_algorithm_is_measured_beside_passes_of_p3o() {
         assert!(figure > 0.0, "{name} is {figure}");
     }
     assert!(home.bad(2, &["bench", "--algo", "cpoo", "--threads", "1"]).contains("did you mean `cpo`?"));
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation")]
+fn on_the_cpu_the_table_is_what_it_is_without_a_device() {
+    let args = ["bench", "--seconds", "0.02", "--threads", "1", "--device", "cpu", "--precision", "fp32"];
+    // Figures differ from run to run, the words beside them do not.
+    let words = |line: &str| line.split("  ").find(|part| !part.is_empty()).unwrap_or("").trim().to_string();
+    let told: Vec<String> = Home::new().good(&args).lines().map(words).collect();
+    let instructions = told[0].split(',').next().unwrap();
+    let expected = format!(
+        "{instructions}, PointGoal; networks 64x64 unless said otherwise||1 thread|environment steps/s|with inference|with \
+         training (batch 20,000, 40 passes)|peak GFLOP/s, {instructions}|update GFLOP/s|share of peak|update GFLOP/s, \
+         256x256|share of peak|peak memory of training, MB"
+    );
+    // A note may follow where an update was faster than the peak.
+    assert_eq!(told[..12].join("|"), expected);
+}
+
+#[test]
+fn figures_of_another_program_are_for_a_gpu() {
+    let home = Home::new();
+    std::fs::write(home.path("torch.json"), "{}").unwrap();
+    for device in ["cpu", "auto"] {
+        let output = home.p3o(&["bench", "--seconds", "0.01", "--device", device, "--against", "torch.json"]);
+        let line = text(&output.stderr);
+        // On a machine with a GPU `auto` takes it, and then the file is the next to be refused.
+        let expected = ["p3o: --against is for updates on a GPU", "p3o: torch.json: this is not what"];
+        assert_eq!(output.status.code(), Some(2), "{line}");
+        assert!(expected.iter().any(|start| line.starts_with(start)) && line.lines().count() == 1, "{line}");
+    }
+    home.bad(2, &["bench", "--algo", "cpo", "--against", "torch.json"]);
 }

@@ -71,10 +71,10 @@ fn what_does_not_fit_is_refused_before_any_of_it_is_taken() {
     };
     let size =
         [" GB of memory, and ", " are free: 51 GB of it for the step buffers (rollout.batch=100000000 with 60 numbers"];
-    refused(&small("PointGoal", &huge), &[&["p3o: this would take about 105"], &size[..]].concat());
+    refused(&small("PointGoal", &huge), &[&["p3o: this would take about 106"], &size[..]].concat());
     refused(&small("PointGoal", &[&huge[..], &["--dry-run"]].concat()), &size);
     let three = small_of("compare", "PointGoal", &[&huge[..], &["--algos", "p3o", "--threads", "3"]].concat());
-    refused(&three, &["p3o: 3 runs at a time would take about 316 GB", " 153 GB of it for the step buffers"]);
+    refused(&three, &["p3o: 3 runs at a time would take about 319 GB", " 153 GB of it for the step buffers"]);
     assert_eq!(home.contents(), []);
 }
 

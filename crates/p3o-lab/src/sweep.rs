@@ -1,9 +1,10 @@
-//! Many runs side by side, each in a folder of its own, one thread each: results do not depend on the number of threads,
-//! and whole runs are the best way to keep all cores busy.
+//! Many runs side by side, each in a folder of its own. In host memory they have one thread each: results do not depend on the
+//! number of threads, and whole runs are the best way to keep all cores busy. On a device fewer runs share it and the cores.
 //!
 //! A sweep can be killed at any moment and started again: finished runs are read, not repeated, and the others go on from
 //! their checkpoints.
 
+use p3o::engine::{Engine, Networks, on_cpu};
 use p3o::memory::Estimate;
 use p3o::record::{Table, read_text};
 use p3o::run::{self, Summary, checkpoint_path, has_checkpoint, named_task, previous_checkpoint_path};
@@ -24,6 +25,61 @@ pub struct Job {
     pub folder: PathBuf,
 }
 
+/// Where the networks of runs learn.
+pub trait Place: Sync {
+    /// As `provenance.toml` names it.
+    fn device(&self) -> String;
+
+    /// Puts the networks of a group there; see [`p3o::engine::Maker`].
+    fn engine(&self, networks: Networks, several: bool) -> Result<Box<dyn Engine>, String>;
+
+    /// Whether it is host memory.
+    fn is_cpu(&self) -> bool {
+        self.device() == "cpu"
+    }
+}
+
+/// Host memory.
+pub struct Cpu;
+
+impl Place for Cpu {
+    fn device(&self) -> String {
+        "cpu".into()
+    }
+
+    fn engine(&self, networks: Networks, several: bool) -> Result<Box<dyn Engine>, String> {
+        on_cpu(networks, several)
+    }
+}
+
+/// What a sweep works with.
+#[derive(Clone, Copy)]
+pub struct Workers<'a> {
+    /// Runs at a time.
+    pub runs: usize,
+    /// Threads of each.
+    pub threads: usize,
+    /// Where their networks learn.
+    pub place: &'a dyn Place,
+}
+
+impl<'a> Workers<'a> {
+    /// For so many runs that are to be made on a machine of so many cores, `wanted` of them at a time. In host memory a run keeps one
+    /// core busy. A device waits while a run's worlds step, and they while it learns: a few runs take turns, and share the cores.
+    pub fn new(wanted: Option<usize>, runs: usize, cores: usize, place: &'a dyn Place) -> Self {
+        if place.is_cpu() {
+            return Workers { runs: wanted.unwrap_or(cores), threads: 1, place };
+        }
+        let at_a_time = wanted.unwrap_or_else(|| (cores / 4).max(2)).min(runs).max(1);
+        Workers { runs: at_a_time, threads: (cores / at_a_time).max(1), place }
+    }
+
+    /// The threads of one run.
+    pub(crate) fn pool(&self) -> Result<rayon::ThreadPool, Error> {
+        rayon::ThreadPoolBuilder::new().num_threads(self.threads).build().map_err(|e| Error::Threads(e.to_string()))
+    }
+}
+
 /// What a sweep tells while it works; `job` is an index into its jobs.
 pub trait Watch: Sync {
     /// A worker has taken up this job; `steps` of it were done in an earlier sitting.
@@ -39,42 +95,50 @@ pub trait Watch: Sync {
 /// How one job ended.
 pub type Ended = Result<Option<Summary>, Error>;
 
-/// Runs the jobs on `workers` threads until all are done or `stop` is set. For every job: its summary, none if it was
-/// stopped before its end, or what went wrong; one failed run does not end the others.
-pub fn sweep(jobs: &[Job], workers: usize, stop: &AtomicBool, watch: &dyn Watch) -> Vec<Ended> {
-    let next = AtomicUsize::new(0);
+/// Runs the jobs until all are done or `stop` is set. For every job: its summary, none if it was stopped before its end, or
+/// what went wrong. One failed run does not end the others, but a failed device does: they save what they have.
+pub fn sweep(jobs: &[Job], workers: &Workers, stop: &AtomicBool, watch: &dyn Watch) -> Vec<Ended> {
+    let (next, lost) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let over = || stop.load(Ordering::SeqCst) || lost.load(Ordering::SeqCst);
     let work = || {
         let mut ended = Vec::new();
         loop {
             let i = next.fetch_add(1, Ordering::SeqCst);
             let Some(job) = jobs.get(i) else { return ended };
-            let result = job.run(i, stop, watch);
+            let result = job.run(i, workers, &over, watch);
+            if matches!(result, Err(Error::Device { .. })) {
+                lost.store(true, Ordering::SeqCst);
+            }
             watch.ended(i, &result);
             ended.push((i, result));
         }
     };
     let mut all: Vec<(usize, Ended)> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..workers.clamp(1, jobs.len().max(1))).map(|_| scope.spawn(work)).collect();
+        let threads: Vec<_> = (0..workers.runs.clamp(1, jobs.len().max(1))).map(|_| scope.spawn(work)).collect();
         threads.into_iter().flat_map(|t| t.join().expect("a run reports its failures")).collect()
     });
     all.sort_by_key(|(i, _)| *i);
     all.into_iter().map(|(_, ended)| ended).collect()
 }
 
-/// What the heaviest of the jobs that are still to do take together, so many at a time.
-pub fn memory(jobs: &[Job], workers: usize) -> Result<Vec<Estimate>, Error> {
+/// The jobs that are not finished. A folder that cannot be read counts as one to fill: the sweep will say what is wrong.
+pub fn to_do(jobs: &[Job]) -> impl Iterator<Item = &Job> {
+    jobs.iter().filter(|job| !matches!(job.finished(), Ok(Some(_))))
+}
+
+/// What the heaviest of the jobs that are still to do take of host memory together, as many as there are at a time.
+pub fn memory(jobs: &[Job], workers: &Workers) -> Result<Vec<Estimate>, Error> {
     let mut all = Vec::new();
-    // A folder that cannot be read counts as one to fill: the sweep will say what is wrong.
-    for job in jobs.iter().filter(|job| !matches!(job.finished(), Ok(Some(_)))) {
-        all.push(Estimate::of(&job.config, named_task(&job.config)?().spec(), 1));
+    for job in to_do(jobs) {
+        all.push(Estimate::of(&job.config, named_task(&job.config)?().spec(), workers.threads));
     }
     all.sort_by(|a, b| b.total().total_cmp(&a.total()));
-    all.truncate(workers);
+    all.truncate(workers.runs);
     Ok(all)
 }
 
 impl Job {
-    fn run(&self, index: usize, stop: &AtomicBool, watch: &dyn Watch) -> Ended {
+    fn run(&self, index: usize, workers: &Workers, over: &(dyn Fn() -> bool + Sync), watch: &dyn Watch) -> Ended {
         if let Some(summary) = self.finished()? {
             // It may have been killed after its last checkpoint.
             if !self.folder.join("summary.json").is_file() {
@@ -82,16 +146,16 @@ impl Job {
             }
             return Ok(Some(summary));
         }
-        if stop.load(Ordering::SeqCst) {
+        if over() {
             return Ok(None);
         }
-        one_thread()?.install(|| {
-            let mut run = self.open()?;
+        workers.pool()?.install(|| {
+            let mut run = self.open(workers.place)?;
             watch.started(index, run.learner().progress().steps);
             run.notes().iter().for_each(|note| watch.noted(index, note));
             let finish = run.train(&mut |_, report| {
                 watch.updated(index, report);
-                if stop.load(Ordering::SeqCst) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                if over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             })?;
             match finish {
                 Finish::Done => Ok(run.summary().cloned()),
@@ -140,11 +204,12 @@ impl Job {
         self.config.updates() * self.config.rollout.batch as u64
     }
 
-    fn open(&self) -> Result<Run, Error> {
+    fn open(&self, place: &dyn Place) -> Result<Run, Error> {
+        let engines = |networks: Networks, several: bool| place.engine(networks, several);
         if has_checkpoint(&self.folder) {
-            return Run::resume(&self.folder, &named_task, None);
+            return Run::resume_on(&self.folder, &named_task, None, &engines);
         }
-        Run::start(self.config.clone(), &*named_task(&self.config)?, &self.folder)
+        Run::start_on(self.config.clone(), &*named_task(&self.config)?, &self.folder, &engines)
     }
 
     /// A folder is only gone on with under the same settings. The name of the preset that they came from may differ.
@@ -156,7 +221,35 @@ impl Job {
     }
 }
 
-/// A pool of one thread, for a run that has others beside it.
-pub(crate) fn one_thread() -> Result<rayon::ThreadPool, Error> {
-    rayon::ThreadPoolBuilder::new().num_threads(1).build().map_err(|e| Error::Threads(e.to_string()))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cpu_makes_a_run_on_every_core_and_a_device_shares_them_out() {
+        struct Elsewhere;
+        impl Place for Elsewhere {
+            fn device(&self) -> String {
+                "a device".into()
+            }
+
+            fn engine(&self, _: Networks, _: bool) -> Result<Box<dyn Engine>, String> {
+                unreachable!("nothing is trained")
+            }
+        }
+        let device = &Elsewhere;
+        let counts = |wanted, runs, cores, place: &dyn Place| {
+            let workers = Workers::new(wanted, runs, cores, place);
+            (workers.runs, workers.threads)
+        };
+        assert_eq!(counts(None, 3, 16, &Cpu), (16, 1));
+        assert_eq!(counts(Some(5), 30, 16, &Cpu), (5, 1));
+        assert_eq!(counts(None, 30, 16, device), (4, 4));
+        assert_eq!(counts(None, 3, 16, device), (3, 5));
+        assert_eq!(counts(None, 0, 16, device), (1, 16));
+        assert_eq!(counts(None, 30, 2, device), (2, 1));
+        assert_eq!(counts(None, 30, 1, device), (2, 1));
+        assert_eq!(counts(Some(8), 30, 16, device), (8, 2));
+        assert_eq!(counts(Some(32), 30, 16, device), (30, 1));
+    }
 }

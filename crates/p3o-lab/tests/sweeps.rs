@@ -2,14 +2,14 @@
 
 use p3o::run::named_task;
 use p3o::{Algorithm, Error, Report, Request};
-use p3o_lab::sweep::{Ended, Job, Watch, sweep};
+use p3o_lab::sweep::{Cpu, Ended, Job, Watch, Workers, sweep};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Sets the flag after some updates of all runs together.
-struct StopAfter<'a> {
-    updates: AtomicUsize,
-    stop: &'a AtomicBool,
+pub struct StopAfter<'a> {
+    pub updates: AtomicUsize,
+    pub stop: &'a AtomicBool,
 }
 
 impl Watch for StopAfter<'_> {
@@ -26,7 +26,7 @@ impl Watch for StopAfter<'_> {
     fn ended(&self, _: usize, _: &Ended) {}
 }
 
-fn jobs(folder: &Path) -> Vec<Job> {
+pub fn jobs(folder: &Path) -> Vec<Job> {
     let small = ["rollout.envs=4", "rollout.batch=400", "net.hidden=[8]", "policy.passes=2"];
     let config = |seed: u64| {
         let request = Request {
@@ -40,15 +40,19 @@ fn jobs(folder: &Path) -> Vec<Job> {
     (0..3).map(|seed| Job { config: config(seed), folder: folder.join(format!("seed{seed}")) }).collect()
 }
 
-fn checkpoints(jobs: &[Job]) -> Vec<Vec<u8>> {
+pub fn checkpoints(jobs: &[Job]) -> Vec<Vec<u8>> {
     jobs.iter().map(|job| std::fs::read(p3o::run::checkpoint_path(&job.folder)).expect("a checkpoint")).collect()
+}
+
+fn on_cpu(runs: usize) -> Workers<'static> {
+    Workers { runs, threads: 1, place: &Cpu }
 }
 
 /// Runs until `updates` were made; how many jobs are done then.
 fn work(jobs: &[Job], workers: usize, updates: usize) -> usize {
     let stop = AtomicBool::new(false);
     let watch = StopAfter { updates: AtomicUsize::new(updates), stop: &stop };
-    let ended = sweep(jobs, workers, &stop, &watch);
+    let ended = sweep(jobs, &on_cpu(workers), &stop, &watch);
     assert_eq!(ended.len(), jobs.len());
     ended.into_iter().filter(|e| e.as_ref().expect("no run fails").is_some()).count()
 }
@@ -77,7 +81,7 @@ fn a_folder_without_its_first_checkpoint_is_started_afresh() {
     std::fs::create_dir_all(&jobs[1].folder).unwrap();
     std::fs::write(jobs[1].folder.join("thesis.txt"), "all of it").unwrap();
     let stop = AtomicBool::new(false);
-    let ended = sweep(&jobs[1..], 1, &stop, &StopAfter { updates: AtomicUsize::new(usize::MAX), stop: &stop });
+    let ended = sweep(&jobs[1..], &on_cpu(1), &stop, &StopAfter { updates: AtomicUsize::new(usize::MAX), stop: &stop });
     assert!(matches!(&ended[0], Err(Error::Occupied { resumable: false, .. })));
     assert!(matches!(&ended[1], Ok(Some(_))), "one failed run does not end the others");
 }

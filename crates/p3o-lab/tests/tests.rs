@@ -1,4 +1,5 @@
 //! The crate's promises, one module each.
 
+mod devices;
 mod reproduction;
 mod sweeps;

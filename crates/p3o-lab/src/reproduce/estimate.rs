@@ -1,6 +1,6 @@
 //! How long a sweep will take, from runs that have been made and short measurements of the others.
 
-use crate::sweep::{Job, one_thread};
+use crate::sweep::{Job, Place, Workers};
 use p3o::run::named_task;
 use p3o::{Config, Error, Learner, Method, RunFolder};
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ pub struct Estimate {
     pub seconds: f64,
     /// Steps that every job still has to make.
     pub left: Vec<u64>,
-    /// Seconds that one core takes for a step of every job.
+    /// Seconds that a step of every job takes.
     pub per_step: Vec<f64>,
     /// Jobs that have nothing left to do.
     pub finished: usize,
@@ -23,6 +23,8 @@ pub struct Estimate {
 
 /// The most steps on which a run's speed is measured, unless its environments make more at once.
 pub const LARGEST_PROBE: usize = 10_000;
+/// The same on a device, which only a whole batch keeps busy.
+pub const LARGEST_DEVICE_PROBE: usize = 100_000;
 
 /// Runs that take equally long per step, as far as an estimate goes.
 type Sort = (String, Method);
@@ -31,9 +33,10 @@ fn sort(job: &Job) -> Sort {
     (job.config.task.clone(), job.config.method())
 }
 
-/// Estimates the time that is left on so many workers.
-pub fn estimate(jobs: &[Job], workers: usize) -> Estimate {
-    let made: Vec<Made> = jobs.iter().map(Made::of).collect();
+/// Estimates the time that is left.
+pub fn estimate(jobs: &[Job], workers: &Workers) -> Estimate {
+    let device = workers.place.device();
+    let made: Vec<Made> = jobs.iter().map(|job| Made::of(job, &device)).collect();
     let left: Vec<u64> = jobs.iter().zip(&made).map(|(job, made)| job.steps().saturating_sub(made.steps)).collect();
     let mut speeds = past(jobs, &made);
     let mut unknown: BTreeMap<Sort, &Config> = BTreeMap::new();
@@ -46,7 +49,7 @@ pub fn estimate(jobs: &[Job], workers: usize) -> Estimate {
     let per_step: Vec<f64> = jobs.iter().map(|job| speeds.get(&sort(job)).copied().unwrap_or(0.0)).collect();
     let times = left.iter().zip(&per_step).map(|(left, pace)| *left as f64 * pace);
     let finished = left.iter().filter(|left| **left == 0).count();
-    Estimate { seconds: makespan(times, workers), left, per_step, finished }
+    Estimate { seconds: makespan(times, workers.runs), left, per_step, finished }
 }
 
 impl Estimate {
@@ -61,16 +64,17 @@ impl Estimate {
 struct Made {
     /// Steps up to its checkpoint.
     steps: u64,
-    /// Seconds and steps of its last row.
+    /// Seconds and steps of its last row, if they tell how fast this device is.
     last: Option<(f64, f64)>,
 }
 
 impl Made {
     /// A folder that cannot be read counts as empty: the sweep will say what is wrong.
-    fn of(job: &Job) -> Made {
+    fn of(job: &Job, device: &str) -> Made {
         let Ok(run) = RunFolder::open(&job.folder) else { return Made::default() };
         let at = run.table.column("wall_s").zip(run.table.column("steps"));
-        let last = run.table.rows.last().zip(at).map(|(row, (wall, steps))| (row[wall], row[steps]));
+        let last = run.table.rows.last().filter(|_| run.devices().iter().all(|used| used == device));
+        let last = last.zip(at).map(|(row, (wall, steps))| (row[wall], row[steps]));
         Made { steps: run.steps(), last }
     }
 }
@@ -85,14 +89,14 @@ fn past(jobs: &[Job], made: &[Made]) -> BTreeMap<Sort, f64> {
     sums.into_iter().map(|(sort, (wall, steps))| (sort, wall / steps)).collect()
 }
 
-/// Measures on as many threads at once as the sweep will use. What cannot be measured is left out: the sweep will say why.
-fn probe_all(configs: &[(Sort, &Config)], workers: usize) -> Vec<(Sort, f64)> {
+/// Measures as many at once as the sweep will make. What cannot be measured is left out: the sweep will say why.
+fn probe_all(configs: &[(Sort, &Config)], workers: &Workers) -> Vec<(Sort, f64)> {
     let (next, speeds) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
-        for _ in 0..workers.min(configs.len()) {
+        for _ in 0..workers.runs.min(configs.len()) {
             scope.spawn(|| {
                 while let Some((sort, config)) = configs.get(next.fetch_add(1, Ordering::SeqCst)) {
-                    let speed = probe(config).ok().map(|speed| (sort.clone(), speed));
+                    let speed = probe(config, workers).ok().map(|speed| (sort.clone(), speed));
                     speeds.lock().expect("nothing panics with it").extend(speed);
                 }
             });
@@ -101,20 +105,21 @@ fn probe_all(configs: &[(Sort, &Config)], workers: usize) -> Vec<(Sort, f64)> {
     speeds.into_inner().expect("nothing panics with it")
 }
 
-fn probe(config: &Config) -> Result<f64, Error> {
-    one_thread()?.install(|| seconds_per_step(config))
+fn probe(config: &Config, workers: &Workers) -> Result<f64, Error> {
+    workers.pool()?.install(|| seconds_per_step(config, workers.place))
 }
 
 /// Seconds per step on the current threads: the second of two updates on a tenth of the batch and at most [`LARGEST_PROBE`]
-/// steps, whose passes are as many as the whole one's.
-pub fn seconds_per_step(config: &Config) -> Result<f64, Error> {
+/// steps, whose passes are as many as the whole one's; on a device of the batch and at most [`LARGEST_DEVICE_PROBE`] steps.
+pub fn seconds_per_step(config: &Config, place: &dyn Place) -> Result<f64, Error> {
     let mut config = config.clone();
     let sequence = if config.net.is_recurrent() { config.net.bptt } else { 1 };
-    let steps = (config.rollout.batch / 10).clamp(1, LARGEST_PROBE);
-    config.rollout.batch = steps.next_multiple_of(config.rollout.envs * sequence);
+    let batch = config.rollout.batch;
+    let (steps, most) = if place.is_cpu() { (batch / 10, LARGEST_PROBE) } else { (batch, LARGEST_DEVICE_PROBE) };
+    config.rollout.batch = steps.clamp(1, most).next_multiple_of(config.rollout.envs * sequence);
     let batch = config.rollout.batch as f64;
     let make = named_task(&config)?;
-    let mut learner = Learner::new(config, &*make)?;
+    let mut learner = Learner::with_engines(config, &*make, &|networks, several| place.engine(networks, several))?;
     learner.update()?;
     let start = Instant::now();
     learner.update()?;
