@@ -34,7 +34,7 @@ fn every_experiment_can_be_planned_at_every_scale() {
     let config = &paper.jobs[paper.runs[0][0][0][4]].config;
     assert_eq!((config.run.steps, config.run.seed), (10_000_000, 4));
     assert!(matches!(&config.own, Settings::P3o(own) if own.kappa == 20.0));
-    assert_eq!(config.net.hidden, [256, 256]);
+    assert_eq!(config.net.hidden, [255, 255]);
 }
 
 #[test]

@@ -524,8 +524,7 @@ fn presets_follow_the_papers_table_of_algorithms() {
         for ((name, expected), found) in expected.into_iter().zip(found) {
             assert!(found.is_none_or(|found| found == expected), "{method}: {name} is {found:?}, not {expected}");
         }
-        let lambda = if method.agents == Agents::Single { 0.97 } else { 0.95 };
-        assert_eq!((paper.rollout.lambda, paper.rollout.cost_lambda), (lambda, lambda), "{method}");
+        assert_eq!((paper.rollout.lambda, paper.rollout.cost_lambda), (0.97, 0.97), "{method}");
         // The offset and the surrogate beside it are commensurate for all that weigh the one against the other.
         if method.algorithm.info().constraints != Constraints::None {
             let form = if method.algorithm == Algorithm::P3o { Form::Literal } else { Form::PerStep };
