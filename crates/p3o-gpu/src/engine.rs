@@ -772,6 +772,10 @@ impl CriticEngine for DeviceCritics<'_> {
         rng: &mut ChaCha8Rng,
     ) -> f64 {
         let (host, side) = (&mut self.critics[critic], &mut *self.side);
+        if side.fused.is_some() {
+            side.failed.get_or_insert("critics that make whole passes are fitted together".into());
+            return f64::NAN;
+        }
         let mut loaded = Ok(());
         if settings.normalize {
             host.rescale(&batch.targets[critic]);

@@ -527,7 +527,11 @@ fn presets_follow_the_papers_table_of_algorithms() {
         assert_eq!((paper.rollout.lambda, paper.rollout.cost_lambda), (0.97, 0.97), "{method}");
         // The offset and the surrogate beside it are commensurate for all that weigh the one against the other.
         if method.algorithm.info().constraints != Constraints::None {
-            let form = if method.algorithm == Algorithm::P3o { Form::Literal } else { Form::PerStep };
+            let form = match method.algorithm {
+                Algorithm::P3o => Form::Literal,
+                Algorithm::PpoLag | Algorithm::TrpoLag => Form::Centred,
+                _ => Form::PerStep,
+            };
             assert_eq!((paper.constraint.form, paper.constraint.margin), (form, 0.0), "{method}");
         }
     }

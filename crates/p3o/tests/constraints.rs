@@ -6,7 +6,7 @@ use p3o::algo::p3o::{Form, Measured, cost_term, estimate, offset, standardize, s
 use p3o_env::ActionSpace;
 use rand::RngExt;
 
-const FORMS: [Form; 4] = [Form::Literal, Form::Scaled, Form::PerStep, Form::Raw];
+const FORMS: [Form; 5] = [Form::Literal, Form::Scaled, Form::PerStep, Form::Centred, Form::Raw];
 
 fn near(actual: f64, expected: f64) {
     assert!((actual - expected).abs() < 1e-9, "{actual} is not {expected}");
@@ -21,7 +21,7 @@ fn every_form_has_a_word() {
 fn estimates_by_hand() {
     // Episodes of 1000 steps that ended cost 35; the steps of this batch cost 0.03 each, so 30 in an episode.
     let cost = Measured { per_episode: 35.0, per_step: 0.03, length: 1000.0 };
-    for (form, expected) in FORMS.into_iter().zip([35.0, 30.0, 30.0, 35.0]) {
+    for (form, expected) in FORMS.into_iter().zip([35.0, 30.0, 30.0, 30.0, 35.0]) {
         near(estimate(form, &cost), expected);
     }
 }
@@ -30,7 +30,7 @@ fn estimates_by_hand() {
 fn offsets_by_hand() {
     // A cost of 35 over a limit of 25, episodes of 1000 steps, gamma 0.99: 0.01 (35 - 25) = 0.1 to the letter and
     // (35 - 25) / 1000 = 0.01 per step. The literal reading is ten times the other.
-    for (form, expected) in FORMS.into_iter().zip([0.1, 0.1, 0.01, 0.01]) {
+    for (form, expected) in FORMS.into_iter().zip([0.1, 0.1, 0.01, 0.01, 0.01]) {
         near(offset(form, 10.0, 1000.0, 0.99), expected);
     }
 }
@@ -55,6 +55,7 @@ fn scales_by_hand() {
         (Form::Literal, 0.5, [-1.0, 1.0]),
         (Form::Scaled, 0.25, [-1.0, 1.0]),
         (Form::PerStep, 0.25, [-1.0, 1.0]),
+        (Form::Centred, 0.5, [-2.0, 2.0]),
         (Form::Raw, 0.5, [-2.0, 2.0]),
     ] {
         let mut advantages = [2.0, 6.0];

@@ -66,6 +66,7 @@ words! {
     /// | `literal` | ended episodes | (1 - gamma)(J - d) | standardised | standardised |
     /// | `scaled` | cost per step | (1 - gamma)(J - d) / sigma | standardised | standardised |
     /// | `per_step` | cost per step | (J - d) / (T sigma) | standardised | standardised |
+    /// | `centred` | cost per step | (J - d) / T | its mean taken off | standardised |
     /// | `raw` | ended episodes | (J - d) / T | its mean taken off | as it is |
     ///
     /// Dividing a whole constraint by sigma keeps its feasible set; `literal` does not. With `raw` kappa is in the units of
@@ -77,6 +78,8 @@ words! {
         Scaled = "scaled",
         /// Commensurate with the surrogate.
         PerStep = "per_step",
+        /// Costs keep their unit, as in the code base of PPO-L and TRPO-L.
+        Centred = "centred",
         /// Nothing is divided by a standard deviation.
         Raw = "raw",
     }
@@ -97,7 +100,7 @@ pub struct Measured {
 pub fn estimate(form: Form, cost: &Measured) -> f64 {
     match form {
         Form::Literal | Form::Raw => cost.per_episode,
-        Form::Scaled | Form::PerStep => cost.per_step * cost.length,
+        Form::Scaled | Form::PerStep | Form::Centred => cost.per_step * cost.length,
     }
 }
 
@@ -105,7 +108,7 @@ pub fn estimate(form: Form, cost: &Measured) -> f64 {
 pub fn offset(form: Form, excess: f64, length: f64, gamma: f64) -> f64 {
     match form {
         Form::Literal | Form::Scaled => (1.0 - gamma) * excess,
-        Form::PerStep | Form::Raw => excess / length,
+        Form::PerStep | Form::Centred | Form::Raw => excess / length,
     }
 }
 
@@ -113,11 +116,11 @@ pub fn offset(form: Form, excess: f64, length: f64, gamma: f64) -> f64 {
 pub fn standardize(form: Form, advantages: &mut [f32], offset: f64) -> f64 {
     let (mu, sigma) = moments(advantages);
     // A cost that never varied has no direction to learn from; its advantages become zero, not noise.
-    let sigma = if form == Form::Raw { 1.0 } else { sigma.max(1e-8) };
+    let sigma = if matches!(form, Form::Centred | Form::Raw) { 1.0 } else { sigma.max(1e-8) };
     rescale(advantages, mu, sigma);
     match form {
         Form::Scaled | Form::PerStep => offset / sigma,
-        Form::Literal | Form::Raw => offset,
+        Form::Literal | Form::Centred | Form::Raw => offset,
     }
 }
 
