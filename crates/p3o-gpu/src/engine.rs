@@ -1,6 +1,6 @@
 //! An engine whose networks and batches live on devices: one for the actor, one for the critics, which may work at the same time.
 //!
-//! Feed-forward networks of ordinary size learn by whole passes on tensor cores ([`crate::actor`], [`crate::critics`]); for other
+//! Feed-forward networks of ordinary size learn by whole passes on tensor cores (`actor.rs`, `critics.rs`); for other
 //! networks, and for what only second-order algorithms ask, a pass is made layer by layer.
 //!
 //! The host keeps a copy of the networks to act with. It is brought up to date in [`Engine::check`], once per update; what
