@@ -3,6 +3,7 @@
 //! Every claim is a function that returns a [`Check`]. Where the paper says a little more than is true, a check with the
 //! verdict [`Verdict::Finding`] shows the exception; it is no failure, for the algorithm does not rest on it.
 
+use crate::adversary::{self, WorstCase};
 use crate::cmdp::dot;
 use crate::lp::{self, Unsolved};
 use crate::{Cmdp, Evaluation, instances};
@@ -80,6 +81,7 @@ pub fn all(effort: &Effort) -> Result<Vec<Check>, Unsolved> {
         theorem_2_below(&cmdps, 0.99)?,
         theorem_2_at_equality(&instances::dial().cmdp)?,
         theorem_3(&cmdps, effort.pairs, 20.0, &mut rng),
+        theorem_3_worst(&adversary::worst_cases(effort.seed), |case| case.found.bound),
     ])
 }
 
@@ -257,6 +259,26 @@ pub fn theorem_3(cmdps: &[Cmdp], pairs: usize, kappa: f64, rng: &mut impl Rng) -
     )
 }
 
+/// Theorem 3 where it is hardest: no case that was searched for breaks `bound`, and the worst one comes close to it, so that
+/// neither a smaller bound nor a much larger one passes. The paper's bound is `case.found.bound`.
+pub fn theorem_3_worst(cases: &[WorstCase], bound: impl Fn(&WorstCase) -> f64) -> Check {
+    const CLOSE: f64 = 0.9;
+    let ratios: Vec<f64> = cases.iter().map(|case| case.found.error / bound(case)).collect();
+    let mut by_gamma: Vec<(f64, f64)> = vec![];
+    for (case, &ratio) in cases.iter().zip(&ratios) {
+        match by_gamma.iter_mut().find(|(gamma, _)| *gamma == case.setting.gamma) {
+            Some((_, top)) => *top = top.max(ratio),
+            None => by_gamma.push((case.setting.gamma, ratio)),
+        }
+    }
+    let tops: Vec<String> = by_gamma.iter().map(|(gamma, top)| format!("{top:.3} (γ = {gamma})")).collect();
+    Check::new(
+        "  ... and the worst CMDPs come close to it",
+        ratios.iter().all(|r| *r <= 1.0) && ratios.iter().any(|r| *r >= CLOSE),
+        format!("searched among 2 to 4 states: largest error is {} of its bound", tops.join(", ")),
+    )
+}
+
 /// The two sides of Theorem 3.
 #[derive(Clone, Copy, Debug)]
 pub struct ApproximationError {
@@ -264,6 +286,31 @@ pub struct ApproximationError {
     pub error: f64,
     /// What it may be at most.
     pub bound: f64,
+    /// What the bound is made of.
+    pub terms: Terms,
+}
+
+/// What the bound of Theorem 3 is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    /// The penalty factor.
+    pub kappa: f64,
+    /// m, the number of costs.
+    pub costs: f64,
+    /// The discount.
+    pub gamma: f64,
+    /// eps: the largest |E_{a ~ pi} A^{pi_k}(s, a)| of any signal in any state.
+    pub epsilon: f64,
+    /// E_{s ~ d^{pi_k}} KL(pi || pi_k)
+    pub delta: f64,
+}
+
+impl Terms {
+    /// (1 + kappa m) gamma eps sqrt(2 delta) / (1 - gamma)
+    pub fn bound(&self) -> f64 {
+        let Terms { kappa, costs, gamma, epsilon, delta } = self;
+        (1.0 + kappa * costs) * gamma * epsilon * (2.0 * delta).sqrt() / (1.0 - gamma)
+    }
 }
 
 impl ApproximationError {
@@ -286,9 +333,8 @@ pub fn approximation_error(cmdp: &Cmdp, old: &[f64], new: &[f64], kappa: f64) ->
     let epsilon = costs.iter().chain([&reward]).flatten().fold(0.0f64, |top, x| top.max(x.abs()));
     let per_state = new.chunks_exact(cmdp.actions).zip(old.chunks_exact(cmdp.actions)).map(|(p, q)| kl(p, q));
     let delta: f64 = per_state.zip(&k.visits).map(|(kl, d)| kl * d).sum();
-    let m = cmdp.costs.len() as f64;
-    let bound = (1.0 + kappa * m) * cmdp.gamma * epsilon * (2.0 * delta).sqrt() / (1.0 - cmdp.gamma);
-    ApproximationError { error: (loss(&pi.visits) - loss(&k.visits)).abs(), bound }
+    let terms = Terms { kappa, costs: cmdp.costs.len() as f64, gamma: cmdp.gamma, epsilon, delta };
+    ApproximationError { error: (loss(&pi.visits) - loss(&k.visits)).abs(), bound: terms.bound(), terms }
 }
 
 fn kl(p: &[f64], q: &[f64]) -> f64 {
