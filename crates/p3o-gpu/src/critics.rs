@@ -93,13 +93,11 @@ impl FusedCritics {
         self.open_values.room(machine, count * room * 4)?;
         self.evaluate(machine, critics, self.rows, None)?;
         if open > 0 {
-            let beside = match self.open {
-                Some((rows, most)) if most >= open => rows,
-                _ => self.fused.rows(machine, open)?,
+            let (beside, most) = match self.open {
+                Some(have) if have.1 >= open => have,
+                _ => (self.fused.rows(machine, open)?, open),
             };
-            if self.open.is_none_or(|(_, most)| most < open) {
-                self.open = Some((beside, open));
-            }
+            self.open = Some((beside, most));
             self.fused.take_beside(machine, beside, &batch.open_rows)?;
             self.evaluate(machine, critics, open, Some(beside))?;
         }
@@ -191,7 +189,7 @@ impl FusedCritics {
 fn plain(critics: &[Critic]) -> Raw {
     let (mut mean, mut unit) = ([0.0; 1 + MOST_COSTS], [1.0; 1 + MOST_COSTS]);
     for (i, critic) in critics.iter().enumerate() {
-        (mean[i], unit[i]) = (critic.scale.mean as f32, (1.0 / critic.scale.deviation) as f32);
+        (mean[i], unit[i]) = critic.scale.unit();
     }
     Raw { targets: 0, stride: 0, mean, unit, values: 0, errors: 0 }
 }

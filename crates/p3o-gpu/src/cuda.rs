@@ -2,7 +2,7 @@
 #![allow(unsafe_code)] // launches of kernels, each with its reason
 
 use crate::device::{CHUNK, Device, Doubles, Floats, Gru, Indices, Layer, Loss, Outcome, PolicyRows, ROWS, ValueRows};
-use crate::fused::Behaviour;
+use crate::fused::{Behaviour, whole};
 use crate::machine::{Address, Kernel, Machine, Mailbox};
 use bytemuck::{cast_slice, cast_slice_mut};
 use cudarc::driver::{
@@ -306,10 +306,6 @@ fn staging<'a>(made: &'a mut Option<Staging>, context: &Arc<CudaContext>) -> Res
         *made = Some(Staging::new(context)?);
     }
     Ok(made.as_mut().expect("it was just made"))
-}
-
-fn whole(n: usize) -> i32 {
-    i32::try_from(n).unwrap_or(i32::MAX)
 }
 
 fn number(activation: Activation) -> i32 {

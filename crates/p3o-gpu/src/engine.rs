@@ -721,7 +721,7 @@ impl CriticSide {
         rate: f64,
         rng: &mut ChaCha8Rng,
     ) -> Outcome<f64> {
-        let scale = (host.scale.mean as f32, (1.0 / host.scale.deviation) as f32);
+        let scale = host.scale.unit();
         let total = self.batch.as_ref().map_or(0, |room| room.rows);
         let steps = self.batch.as_ref().and_then(|room| room.cut).map_or(1, |cut| cut.steps);
         let mut first = 0.0;
@@ -763,28 +763,6 @@ impl CriticEngine for DeviceCritics<'_> {
         keep(&mut self.side.failed, found);
     }
 
-    fn fit(
-        &mut self,
-        batch: &TrainingBatch,
-        critic: usize,
-        settings: &config::Critic,
-        learning_rate: f64,
-        rng: &mut ChaCha8Rng,
-    ) -> f64 {
-        let (host, side) = (&mut self.critics[critic], &mut *self.side);
-        if side.fused.is_some() {
-            side.failed.get_or_insert("critics that make whole passes are fitted together".into());
-            return f64::NAN;
-        }
-        let mut loaded = Ok(());
-        if settings.normalize {
-            host.rescale(&batch.targets[critic]);
-            loaded = side.nets[critic].load_head(&mut *side.device, &host.net);
-        }
-        let found = loaded.and_then(|()| side.fit(critic, host, settings, learning_rate, rng));
-        keep(&mut side.failed, found).unwrap_or(f64::NAN)
-    }
-
     fn fit_all(
         &mut self,
         batch: &TrainingBatch,
@@ -807,5 +785,26 @@ impl CriticEngine for DeviceCritics<'_> {
         }
         let found = loaded.and_then(|()| fused.fit(machine, self.critics, settings, learning_rate, rngs));
         keep(&mut side.failed, found).unwrap_or_else(|| vec![f64::NAN; self.critics.len()])
+    }
+}
+
+impl DeviceCritics<'_> {
+    /// Fits one critic layer by layer; returns its loss at the first pass.
+    fn fit(
+        &mut self,
+        batch: &TrainingBatch,
+        critic: usize,
+        settings: &config::Critic,
+        learning_rate: f64,
+        rng: &mut ChaCha8Rng,
+    ) -> f64 {
+        let (host, side) = (&mut self.critics[critic], &mut *self.side);
+        let mut loaded = Ok(());
+        if settings.normalize {
+            host.rescale(&batch.targets[critic]);
+            loaded = side.nets[critic].load_head(&mut *side.device, &host.net);
+        }
+        let found = loaded.and_then(|()| side.fit(critic, host, settings, learning_rate, rng));
+        keep(&mut side.failed, found).unwrap_or(f64::NAN)
     }
 }

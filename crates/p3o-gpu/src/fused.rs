@@ -5,7 +5,7 @@ use crate::device::{Loss, MOST_COSTS, Outcome, Precision};
 use crate::machine::{Address, Kernel, Machine};
 use bytemuck::{cast_slice, cast_slice_mut};
 use p3o::engine::Rule;
-use p3o_nn::adam::{BETA1, BETA2, bias_correction};
+use p3o_nn::adam::rates;
 use p3o_nn::{Activation, Adam, Mlp};
 use rayon::prelude::*;
 use std::ffi::c_void;
@@ -184,7 +184,7 @@ struct Weights {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct AdamStep {
     nets: Networks,
     parts: Address,
@@ -383,7 +383,8 @@ impl Growing {
     }
 }
 
-fn whole(n: usize) -> i32 {
+/// As the kernels count.
+pub(crate) fn whole(n: usize) -> i32 {
     i32::try_from(n).unwrap_or(i32::MAX)
 }
 
@@ -550,11 +551,11 @@ impl Fused {
         Ok(Rows { plain: machine.allocate(rows.max(1) * self.shape.inputs * 4)?, planes, room })
     }
 
-    /// Makes room for so many rows; returns whether it had to.
-    pub fn reserve(&mut self, machine: &mut dyn Machine, rows: usize) -> Outcome<bool> {
+    /// Makes room for so many rows.
+    pub fn reserve(&mut self, machine: &mut dyn Machine, rows: usize) -> Outcome<()> {
         let room = rows.next_multiple_of(LARGEST_TILE);
         if self.room.as_ref().is_some_and(|have| have.work.room as usize >= room) {
-            return Ok(false);
+            return Ok(());
         }
         let (count, layers) = (self.count(), self.shape.hidden.len());
         let planes = count * layers * self.planes * room * self.shape.width * 2;
@@ -571,7 +572,7 @@ impl Fused {
         let parts = machine.allocate(room.div_ceil(self.shape.chunk()) * count * self.shape.length() * 4)?;
         let x = self.rows(machine, rows)?;
         self.room = Some(Room { work, parts, x });
-        Ok(true)
+        Ok(())
     }
 
     /// Rows that there is room for.
@@ -628,29 +629,7 @@ impl Fused {
 
     /// Makes the weights' images from the parameters.
     pub fn images(&self, machine: &mut dyn Machine) -> Outcome<()> {
-        let step = AdamStep {
-            nets: self.raw,
-            parts: 0,
-            biases: 0,
-            outputs: 0,
-            slopes: 0,
-            squares: 0,
-            control: 0,
-            log: 0,
-            recent: 0,
-            number: 0,
-            chunks: 0,
-            tiles: 0,
-            room: 0,
-            part: 0,
-            of: 0,
-            costs: 0,
-            weight: 0.0,
-            share: 0.0,
-            epsilon: 0.0,
-            steps: [0.0; MOST_NETS],
-            roots: [0.0; MOST_NETS],
-        };
+        let step = AdamStep { nets: self.raw, ..AdamStep::default() };
         self.launch_adam(machine, step)
     }
 
@@ -728,14 +707,12 @@ impl Fused {
             weight: moment.weight,
             share,
             epsilon: self.epsilon,
-            steps: [0.0; MOST_NETS],
-            roots: [0.0; MOST_NETS],
+            ..AdamStep::default()
         };
         for (network, steps) in self.steps.iter_mut().enumerate() {
             *steps += 1;
-            let [first, second] = [BETA1, BETA2].map(|beta| bias_correction(beta, *steps));
-            step.steps[network] = (learning_rate / first) as f32;
-            step.roots[network] = (1.0 / second.sqrt()) as f32;
+            let (rate, root) = rates(learning_rate, *steps);
+            (step.steps[network], step.roots[network]) = (rate as f32, root as f32);
         }
         self.launch_adam(machine, step)
     }

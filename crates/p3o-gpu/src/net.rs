@@ -2,7 +2,7 @@
 
 use crate::device::{CHUNK, Device, Doubles, Floats, Layer, Outcome};
 use crate::recurrent::{Recurrent, Sequences};
-use p3o_nn::adam::{BETA1, BETA2, bias_correction};
+use p3o_nn::adam::rates;
 use p3o_nn::{Activation, Adam, Network};
 
 /// See the module.
@@ -248,8 +248,8 @@ impl Net {
     /// A step of Adam along the gradient.
     pub fn step(&mut self, device: &mut dyn Device, learning_rate: f64) -> Outcome<()> {
         self.steps += 1;
-        let [first, second] = [BETA1, BETA2].map(|beta| bias_correction(beta, self.steps));
-        let rates = [(learning_rate / first) as f32, (1.0 / second.sqrt()) as f32, self.epsilon as f32];
+        let (step, root) = rates(learning_rate, self.steps);
+        let rates = [step as f32, root as f32, self.epsilon as f32];
         device.adam(self.parameters, self.m, self.v, self.gradient, self.len, rates)
     }
 }

@@ -17,6 +17,12 @@ pub fn bias_correction(beta: f64, steps: u64) -> f64 {
     1.0 - libm::pow(beta, steps as f64)
 }
 
+/// lr / (1 - beta1^t) and 1 / sqrt(1 - beta2^t) for the step that makes it `steps`.
+pub fn rates(learning_rate: f64, steps: u64) -> (f64, f64) {
+    let [first, second] = [BETA1, BETA2].map(|beta| bias_correction(beta, steps));
+    (learning_rate / first, 1.0 / second.sqrt())
+}
+
 /// Adam with the usual decay rates, [`BETA1`] and [`BETA2`].
 #[derive(Clone)]
 pub struct Adam<E: Real> {
@@ -69,7 +75,7 @@ impl<E: Real> Adam<E> {
     /// Counts a step; returns lr / (1 - beta1^t) and 1 / sqrt(1 - beta2^t).
     fn advance(&mut self) -> (E, E) {
         self.steps += 1;
-        let [first, second] = [BETA1, BETA2].map(|beta| bias_correction(beta, self.steps));
-        (E::of(self.learning_rate / first), E::of(1.0 / second.sqrt()))
+        let (step, root) = rates(self.learning_rate, self.steps);
+        (E::of(step), E::of(root))
     }
 }

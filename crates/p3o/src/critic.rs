@@ -45,6 +45,11 @@ const SHARE: usize = 4096;
 impl TargetScale {
     const PLAIN: TargetScale = TargetScale { mean: 0.0, deviation: 1.0, seen: false };
 
+    /// The mean, and one divided by the deviation, as a network learns with them.
+    pub fn unit(&self) -> (f32, f32) {
+        (self.mean as f32, (1.0 / self.deviation) as f32)
+    }
+
     /// With one more batch taken in; the first one alone decides.
     fn after(self, targets: &[f32]) -> TargetScale {
         let (mean, deviation) = moments(targets);
@@ -176,7 +181,7 @@ impl Critic {
         let sums = &mut workspace.sums[..x.parts()];
         sums.fill(0.0);
         let share = 2.0 / x.rows() as f32;
-        let (mean, unit) = (self.scale.mean as f32, (1.0 / self.scale.deviation) as f32);
+        let (mean, unit) = self.scale.unit();
         self.net.pass(&mut workspace.net, x, sums, |sum, first, values, d| {
             for (i, (v, d)) in values.iter().zip(d).enumerate() {
                 let error = v - (target(first + i) - mean) * unit;

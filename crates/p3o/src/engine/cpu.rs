@@ -339,6 +339,20 @@ impl CriticEngine for CpuCritics<'_> {
         }
     }
 
+    fn fit_all(
+        &mut self,
+        batch: &TrainingBatch,
+        settings: &config::Critic,
+        learning_rate: f64,
+        rngs: &mut [ChaCha8Rng],
+    ) -> Vec<f64> {
+        let fit = |(i, rng)| self.fit(batch, i, settings, learning_rate, rng);
+        rngs.iter_mut().enumerate().map(fit).collect()
+    }
+}
+
+impl CpuCritics<'_> {
+    /// Fits one critic; returns its loss at the first pass.
     fn fit(
         &mut self,
         batch: &TrainingBatch,

@@ -234,25 +234,12 @@ pub trait CriticEngine: Send {
     /// The values of every row by one critic, and of what follows the open ends of the batch.
     fn values(&mut self, batch: &TrainingBatch, critic: usize, values: &mut [f32], open_values: &mut [f32]);
 
-    /// Fits one critic to its targets; returns the loss at the first pass.
-    fn fit(
-        &mut self,
-        batch: &TrainingBatch,
-        critic: usize,
-        settings: &config::Critic,
-        learning_rate: f64,
-        rng: &mut ChaCha8Rng,
-    ) -> f64;
-
-    /// Fits every critic.
+    /// Fits every critic to its targets; returns each one's loss at the first pass.
     fn fit_all(
         &mut self,
         batch: &TrainingBatch,
         settings: &config::Critic,
         learning_rate: f64,
         rngs: &mut [ChaCha8Rng],
-    ) -> Vec<f64> {
-        let fit = |(i, rng)| self.fit(batch, i, settings, learning_rate, rng);
-        rngs.iter_mut().enumerate().map(fit).collect()
-    }
+    ) -> Vec<f64>;
 }
