@@ -12,9 +12,10 @@ use cudarc::driver::{
 use cudarc::nvrtc::Ptx;
 use p3o_nn::Activation;
 use rayon::prelude::*;
+use std::collections::HashMap;
 use std::ffi::{CString, c_void};
-use std::sync::Arc;
 use std::sync::atomic::AtomicI32;
+use std::sync::{Arc, Mutex};
 
 /// Made from the sources beside them by `tools/kernels`: code for some GPUs, and PTX for all others.
 const KERNELS: [&[u8]; 2] = [include_bytes!("../kernels/p3o.fatbin"), include_bytes!("../kernels/gru.fatbin")];
@@ -52,7 +53,11 @@ pub struct Cuda {
 unsafe impl Send for Cuda {}
 
 /// The module of `fused.cu`, as long as some device uses it.
-struct Fused(sys::CUmodule);
+struct Fused {
+    module: sys::CUmodule,
+    /// The most dynamic shared memory that anyone has asked for, kernel by kernel: all networks on a device share its functions.
+    shared: Mutex<HashMap<String, u32>>,
+}
 
 // SAFETY: the driver's modules belong to a context, not to a thread.
 unsafe impl Send for Fused {}
@@ -203,7 +208,7 @@ impl Cuda {
         let modules = [module(KERNELS[0])?, module(KERNELS[1])?];
         // SAFETY: the image is a whole fat binary that lives as long as the program.
         let fused = unsafe { result::module::load_data(FUSED.as_ptr().cast()) }.map_err(too_old)?;
-        Cuda::with(context, modules, Arc::new(Fused(fused)))
+        Cuda::with(context, modules, Arc::new(Fused { module: fused, shared: Mutex::default() }))
     }
 
     /// Another queue of work on the same device.
@@ -644,11 +649,15 @@ impl Machine for Cuda {
         self.context.bind_to_thread().map_err(told)?;
         let c_name = CString::new(name).map_err(|e| e.to_string())?;
         // SAFETY: the module is loaded as long as `fused` lives.
-        let function = unsafe { result::module::get_function(self.fused.0, c_name) }.map_err(told)?;
+        let function = unsafe { result::module::get_function(self.fused.module, c_name) }.map_err(told)?;
+        let mut asked = self.fused.shared.lock().expect("nothing panics with it");
+        let largest = asked.entry(name.to_string()).or_default();
+        *largest = shared.max(*largest);
         let most = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         // SAFETY: the function was just found.
-        unsafe { result::function::set_function_attribute(function, most, shared as i32) }
+        unsafe { result::function::set_function_attribute(function, most, *largest as i32) }
             .map_err(|_| format!("this GPU has too little shared memory for the kernel {name}"))?;
+        drop(asked);
         self.found.push((function, shared));
         Ok(Kernel(self.found.len() - 1))
     }

@@ -31,6 +31,25 @@ fn runs_side_by_side_come_to_the_bits_of_one_alone() {
 }
 
 #[test]
+fn a_run_of_another_shape_leaves_the_kernels_of_the_others_as_they_need_them() {
+    let gpu = Mutex::new(Cuda::open(0).unwrap());
+    let engines = |networks: Networks, _: bool| -> Result<Box<dyn Engine>, String> {
+        let another = || -> Result<Box<dyn Device>, String> { Ok(Box::new(gpu.lock().unwrap().again()?)) };
+        Ok(Box::new(DeviceEngine::new(networks, &another, Precision::Fp32)?))
+    };
+    let learner = |task: &str, set: &[&str]| {
+        let set = set.iter().map(|s| s.to_string()).collect();
+        let config = Request { set, ..Request::new(task, Algorithm::P3o.into()) }.resolve().unwrap().config;
+        Learner::with_engines(config.clone(), &*named_task(&config).unwrap(), &engines).unwrap()
+    };
+    let mut large = learner("PointGather", &[]);
+    large.update().unwrap();
+    let mut small = learner("PointCircle", &["net.hidden=[16,16]", "rollout.batch=1000"]);
+    small.update().unwrap();
+    large.update().unwrap();
+}
+
+#[test]
 fn a_gpu_copies_faster_than_it_is_sent_to() {
     let peaks = Cuda::open(0).unwrap().peaks().unwrap();
     assert!(peaks.copy_gb_s > peaks.upload_gb_s && peaks.upload_gb_s > 0.1, "{peaks:?}");
