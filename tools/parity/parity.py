@@ -39,13 +39,14 @@ def request(task, action, options=None, **state):
 
 
 STEP, START = ("steps", 0), ("start",)
+SCATTERED = {"layout": 0}
 
 
 # Safety-Gymnasium's Point robot ---------------------------------------------------------------------------------------
 
 
 def navigation_class():
-    """The layout of p3o's Navigation, built from Safety-Gymnasium's own parts."""
+    """The layout of p3o's Navigation with scattered pillars, built from Safety-Gymnasium's own parts."""
     from safety_gymnasium.assets.geoms import Hazards, Pillars
     from safety_gymnasium.tasks.safe_navigation.goal.goal_level0 import GoalLevel0
 
@@ -148,10 +149,10 @@ def random_action(rng):
     return (rng.uniform(-1, 1, 2) * (rng.choice([1, 0.06]), 1)).astype(np.float32)
 
 
-def point_case(name, task, original, robot, action):
+def point_case(name, task, original, robot, action, options=None):
     """Compares everything but the motion, which depends on whether there is contact."""
     original.put(robot, action)
-    case = Case(name, request(task, action, robot=robot, **original.objects()))
+    case = Case(name, request(task, action, options, robot=robot, **original.objects()))
     before = original.sensors()
     obs, reward, _, terminated, truncated, info = original.world.step(action)
     case.met = info.get("goal_met", False)
@@ -206,7 +207,7 @@ def navigation_cases(states, rng):
         robot = random_robot(rng, 2.2)
         while min(gap(robot[:2], robot[2], p) for p in pillars) < 0.1:
             robot = random_robot(rng, 2.2)
-        case = point_case("Navigation, free", "Navigation", original, robot, random_action(rng))
+        case = point_case("Navigation, free", "Navigation", original, robot, random_action(rng), SCATTERED)
         expect_free_motion(case)
         case.expect("cost of pillars", STEP + ("costs", "pillars"), case.info["cost_pillars"], 0)
         yield case
@@ -238,7 +239,7 @@ def contact_cases(states, rng):
         robot = against_pillar(rng, pillars)
         # The servo multiplies any deviation by -3.9 in every substep unless it is saturated: it is kept so here.
         action = np.float32([rng.uniform(-1, 1), -np.sign(robot[5])])
-        case = point_case("Navigation, pillars", "Navigation", original, robot, action)
+        case = point_case("Navigation, pillars", "Navigation", original, robot, action, SCATTERED)
         place, speed, turn, push = (1e-7, 1e-5, 1e-5, 1e-3) if original.exact_contacts() else (5e-4, 5e-2, 2e-1, 2e-1)
         case.expect("x, y", STEP + ("state", "robot", slice(0, 2)), case.after[:2], place)
         case.expect("heading", STEP + ("state", "robot", 2), case.after[2], 10 * place)

@@ -146,14 +146,14 @@ pub struct PlotArgs {
 /// Arguments of `reproduce`.
 #[derive(Args)]
 pub struct ReproduceArgs {
-    /// table1, single, kappa, limits, navigation, spread, pointgoal or all.
+    /// table1, single, kappa, limits, navigation, spread, pointgoal or all; trials, alone, are the runs that choose settings.
     #[arg(required = true)]
     pub experiments: Vec<String>,
-    /// smoke: seconds, to see that it works; cpu: some hours on two cores; paper: its networks and 10^7 steps.
+    /// smoke: seconds, to see that it works; cpu: hours on two cores; paper: its networks and 10^7 steps.
     #[arg(long, default_value = "cpu")]
     pub scale: String,
-    /// Runs of each curve, with the seeds 0, 1, ... [default: the scale's, 2 to 5].
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    /// Runs of each curve, with the seeds 100, 101, ..., of trials 1000, 1001, ... [default: the scale's, 2 to 5].
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=900))]
     pub seeds: Option<u16>,
     /// The folder of all runs and of the report.
     #[arg(long, value_name = "DIR", default_value = "reproduce")]
@@ -164,6 +164,9 @@ pub struct ReproduceArgs {
     /// Where its networks learn.
     #[command(flatten)]
     pub place: DeviceArgs,
+    /// Train on this task alone; the report has all that is finished. May be given several times.
+    #[arg(long, value_name = "TASK")]
+    pub only: Vec<String>,
     /// Train nothing; report what is finished.
     #[arg(long)]
     pub report_only: bool,

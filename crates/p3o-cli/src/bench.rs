@@ -201,7 +201,9 @@ fn config(settings: &[&str]) -> Config {
 }
 
 fn config_of(method: Method, settings: &[&str]) -> Result<Config, ConfigError> {
-    let mut config = Config::preset("quick", method, PointGoal::default().spec())?;
+    // The base values are whole batches, whatever presets make of them.
+    let preset = Config::preset("quick", method, PointGoal::default().spec())?;
+    let mut config = Config { env: preset.env, limits: preset.limits, ..Config::base("PointGoal", method) };
     let fixed = ["net.hidden=[64,64]", "rollout.envs=20", "rollout.batch=20000"];
     fixed.iter().chain(settings).try_for_each(|assignment| config.set(assignment))?;
     config.check(PointGoal::default().spec())?;
@@ -266,7 +268,7 @@ struct Comparison {
     #[serde(skip_serializing_if = "Option::is_none")]
     device: Option<String>,
     threads: usize,
-    /// One update as the quick preset does it, at its fastest.
+    /// One update as the base settings do it, at its fastest.
     update_ms: f64,
     /// 40 passes of P3O, at their fastest.
     passes40_ms: f64,

@@ -6,35 +6,95 @@ use crate::dry_run::at_a_time;
 use crate::screen::{Bars, Grid, duration, say};
 use crate::train::shown;
 use crate::{Failure, stop_on_ctrl_c};
+use p3o::config::known;
 use p3o::memory::check_all;
+use p3o::record::write_atomic;
 use p3o_lab::reproduce::document::Block;
 use p3o_lab::reproduce::estimate::{Estimate, estimate};
-use p3o_lab::reproduce::{Experiment, Plan, Results, Scale, report};
+use p3o_lab::reproduce::results::Known;
+use p3o_lab::reproduce::{Experiment, Plan, Results, Scale, TrialPlan, Trials, report};
 use p3o_lab::sweep::{Job, Workers, memory, sweep, to_do};
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+
+/// What the runs are called that choose settings.
+const TRIALS: &str = "trials";
 
 /// `p3o reproduce`
 pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
+    if args.experiments.iter().any(|name| name == TRIALS) {
+        return trials(args);
+    }
     let experiments = Experiment::named(&args.experiments)?;
     let plan = Plan::new(experiments, Scale::named(&args.scale)?, args.seeds, &args.out)?;
-    let device = if args.report_only { None } else { Some(Device::of(&args.place)?) };
-    let trained = device.map_or(Ok(None), |device| train(args, &plan, &device));
+    let (jobs, names) = wanted(args, &plan.jobs, &plan.names)?;
+    let device = device(args)?;
+    let trained = train(args, device.as_ref(), &jobs, &names);
     report(args, &plan)?;
     trained?.iter().for_each(|pace| say!("{pace}"));
     Ok(())
 }
 
-/// Runs what is not finished yet; returns a sentence on this sitting if it made more than one run.
-fn train(args: &ReproduceArgs, plan: &Plan, device: &Device) -> Result<Option<String>, Failure> {
+/// The runs by which the settings of the contest are chosen, and the table of them.
+fn trials(args: &ReproduceArgs) -> Result<(), Failure> {
+    if args.experiments.len() > 1 {
+        return Err(Failure::Usage(format!("{TRIALS} are run alone, without experiments beside them")));
+    }
+    let plan = TrialPlan::new(Trials::of_contest(), Scale::named(&args.scale)?, args.seeds, &args.out)?;
+    let (jobs, names) = wanted(args, &plan.jobs, &plan.names)?;
+    let device = device(args)?;
+    let trained = train(args, device.as_ref(), &jobs, &names);
+    let made: Vec<Known> = plan.jobs.iter().map(Known::of).collect();
+    let folder = report_folder(args)?;
+    write_atomic(&folder.join("trials.csv"), plan.csv(&made).as_bytes()).map_err(p3o::Error::from)?;
+    let mut grid = Grid::new(&["algorithm", "candidate", "score", "", "settings"]);
+    for (a, algorithm) in plan.trials.algorithms.iter().enumerate() {
+        let chosen = plan.chosen(a, &made);
+        for (c, settings) in algorithm.candidates.iter().enumerate() {
+            let score = plan.score(a, c, &made).map_or("-".to_string(), |score| format!("{score:.3}"));
+            let mark = if chosen == Some(c) { "chosen" } else { "" };
+            let settings = settings.join(" ");
+            grid.row(vec![algorithm.algo.to_string(), (c + 1).to_string(), score, mark.to_string(), settings]);
+        }
+    }
+    grid.print();
+    let (done, runs) = (made.iter().filter(|k| k.outcome().is_some()).count(), plan.jobs.len());
+    say!("\n{done} of {runs} runs are in. In {}: trials.csv", shown(&folder));
+    made.iter().filter_map(Known::trouble).for_each(|trouble| say!("Left out: {trouble}"));
+    trained?.iter().for_each(|pace| say!("{pace}"));
+    Ok(())
+}
+
+/// The runs of the tasks that are to be trained, with their names.
+fn wanted(args: &ReproduceArgs, jobs: &[Job], names: &[String]) -> Result<(Vec<Job>, Vec<String>), Failure> {
+    let tasks: BTreeSet<&str> = jobs.iter().map(|job| job.config.task.as_str()).collect();
+    args.only.iter().try_for_each(|task| known("task", task, tasks.iter().copied()))?;
+    let is_wanted = |job: &Job| args.only.is_empty() || args.only.contains(&job.config.task);
+    Ok(jobs.iter().cloned().zip(names.iter().cloned()).filter(|(job, _)| is_wanted(job)).unzip())
+}
+
+/// Where the runs learn; nowhere if only a report is wanted.
+fn device(args: &ReproduceArgs) -> Result<Option<Device>, Failure> {
+    if args.report_only { Ok(None) } else { Device::of(&args.place).map(Some) }
+}
+
+/// Runs what is not finished yet, if there is a device for it; returns a sentence on this sitting if it made more than one run.
+fn train(
+    args: &ReproduceArgs,
+    device: Option<&Device>,
+    all: &[Job],
+    names: &[String],
+) -> Result<Option<String>, Failure> {
+    let Some(device) = device else { return Ok(None) };
     let (wanted, cores) = (args.threads.map(usize::from), rayon::current_num_threads());
-    let workers = Workers::new(wanted, to_do(&plan.jobs).count(), cores, device);
-    check_all(&memory(&plan.jobs, &workers)?)?;
-    let estimate = estimate(&plan.jobs, &workers);
-    announce(args, plan, &estimate, &workers);
-    let open: Vec<usize> = (0..plan.jobs.len()).filter(|&i| !estimate.is_over(i, &plan.jobs[i])).collect();
-    let jobs: Vec<Job> = open.iter().map(|&i| plan.jobs[i].clone()).collect();
-    let names = open.iter().map(|&i| plan.names[i].clone()).collect();
+    let workers = Workers::new(wanted, to_do(all).count(), cores, device);
+    check_all(&memory(all, &workers)?)?;
+    let estimate = estimate(all, &workers);
+    announce(args, all.len(), &estimate, &workers);
+    let open: Vec<usize> = (0..all.len()).filter(|&i| !estimate.is_over(i, &all[i])).collect();
+    let jobs: Vec<Job> = open.iter().map(|&i| all[i].clone()).collect();
+    let names = open.iter().map(|&i| names[i].clone()).collect();
     // The bar for all counts microseconds, so that fast and slow tasks move it alike.
     let weights = open.iter().map(|&i| estimate.per_step[i] * 1e6).collect();
     let stop = stop_on_ctrl_c("finishing these updates, then saving")?;
@@ -43,7 +103,7 @@ fn train(args: &ReproduceArgs, plan: &Plan, device: &Device) -> Result<Option<St
     let pace = bars.clear();
     if let Some(error) = ended.iter().find_map(|e| e.as_ref().err()) {
         let failed = ended.iter().filter(|e| e.is_err()).count();
-        return Err(Failure::Failed(format!("{error} ({failed} of {} runs failed)", plan.jobs.len())));
+        return Err(Failure::Failed(format!("{error} ({failed} of {} runs failed)", all.len())));
     }
     if stop.load(Ordering::SeqCst) && ended.iter().any(|e| matches!(e, Ok(None))) {
         say!("\nSaved. The same command goes on.");
@@ -52,10 +112,9 @@ fn train(args: &ReproduceArgs, plan: &Plan, device: &Device) -> Result<Option<St
     Ok(pace)
 }
 
-fn announce(args: &ReproduceArgs, plan: &Plan, estimate: &Estimate, workers: &Workers) {
-    let (runs, finished) = (plan.jobs.len(), estimate.finished);
-    let names = args.experiments.join(", ");
-    say!("{names} at scale {}: {runs} runs in {}, {finished} of them finished", plan.scale.name, shown(&args.out));
+fn announce(args: &ReproduceArgs, runs: usize, estimate: &Estimate, workers: &Workers) {
+    let (names, finished) = (args.experiments.join(", "), estimate.finished);
+    say!("{names} at scale {}: {runs} runs in {}, {finished} of them finished", args.scale, shown(&args.out));
     if finished < runs {
         let time = duration(estimate.seconds.max(1.0));
         let how = at_a_time(workers);
@@ -69,14 +128,19 @@ fn report(args: &ReproduceArgs, plan: &Plan) -> Result<(), Failure> {
     let all = Results::read(&everything);
     let results = all.of_plan(plan);
     tables(&results);
-    let folder = args.out.join("report");
-    std::fs::create_dir_all(&folder).map_err(|e| Failure::Failed(format!("cannot make {}: {e}", folder.display())))?;
+    let folder = report_folder(args)?;
     let whole = Plan::new(reported(plan, &all), plan.scale.clone(), args.seeds, &args.out)?;
     report::write(&all.of_plan(&whole), &command(args, &whole), &folder)?;
     let (folder, runs) = (shown(&folder), plan.jobs.len());
     say!("\n{} of {runs} runs are in. In {folder}: index.html, README.md, curves.csv, runs.csv", results.finished());
     results.troubles().for_each(|trouble| say!("Left out: {trouble}"));
     Ok(())
+}
+
+fn report_folder(args: &ReproduceArgs) -> Result<PathBuf, Failure> {
+    let folder = args.out.join("report");
+    std::fs::create_dir_all(&folder).map_err(|e| Failure::Failed(format!("cannot make {}: {e}", folder.display())))?;
+    Ok(folder)
 }
 
 /// A table for every task of every experiment, but for those that have been there already.

@@ -90,6 +90,6 @@ fn a_sitting_of_several_runs_says_how_many_it_makes_in_an_hour() {
     std::fs::remove_dir_all(home.path("c/ppo-seed0")).unwrap();
     assert!(!home.good(&two).contains("per hour"));
     let told = home.good(&["reproduce", "pointgoal", "--scale", "smoke", "--seeds", "1"]);
-    assert!(told.lines().last().unwrap().starts_with("In this sitting: 3 runs in "), "{told}");
+    assert!(told.lines().last().unwrap().starts_with("In this sitting: 4 runs in "), "{told}");
     assert!(!home.good(&["reproduce", "pointgoal", "--scale", "smoke", "--seeds", "1"]).contains("per hour"));
 }

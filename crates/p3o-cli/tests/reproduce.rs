@@ -21,22 +21,23 @@ fn column(csv: &str, name: &str) -> Vec<String> {
 fn all_of_it_once_and_never_again() {
     let home = Home::new();
     let told = home.good(&["reproduce", "all", "--scale", "smoke", "--seeds", "1"]);
-    // Five algorithms on two tasks, three more kappas, two more limits, four, three and three curves.
-    for part in ["25 runs in reproduce, 0 of them finished", "an estimate", "done (25 of 25)", "25 of 25 runs are in"] {
+    // Ten rows on two tasks, four more kappas, two more limits of four, five, five and four curves.
+    for part in ["46 runs in reproduce, 0 of them finished", "an estimate", "done (46 of 46)", "46 of 46 runs are in"] {
         assert!(told.contains(part), "no {part:?} in {told}");
     }
     assert!(told.contains("253.92 ± 11.67") && told.contains("kappa = 20"), "{told}");
-    assert_eq!(runs(&home, "reproduce").len(), 25);
+    assert_eq!(runs(&home, "reproduce").len(), 46);
     let page = std::fs::read_to_string(home.path("reproduce/report/index.html")).unwrap();
     // Two tasks of the curves, two studies with a picture more each, and three tasks.
     assert_eq!(page.matches("<svg ").count(), 2 + 4 + 3);
     assert!(page.contains("p3o reproduce all --scale smoke --seeds 1 --report-only"));
     let csv = std::fs::read_to_string(home.path("reproduce/report/runs.csv")).unwrap();
-    assert_eq!(column(&csv, "task").iter().filter(|t| *t == "Navigation").count(), 4);
-    assert_eq!(column(&csv, "cost_2").iter().filter(|c| *c == "pillars").count(), 4);
+    assert_eq!(column(&csv, "task").iter().filter(|t| *t == "Navigation").count(), 5);
+    assert_eq!(column(&csv, "cost_2").iter().filter(|c| *c == "pillars").count(), 5);
+    assert!(column(&csv, "seed").iter().all(|seed| seed == "100"));
     let before = contents(&home.path("reproduce"));
     let again = home.good(&["reproduce", "all", "--scale", "smoke", "--seeds", "1"]);
-    assert!(again.contains("25 of them finished") && !again.contains("starting"), "{again}");
+    assert!(again.contains("46 of them finished") && !again.contains("starting"), "{again}");
     assert!(before == contents(&home.path("reproduce")), "the second call changed something");
 }
 
@@ -48,7 +49,7 @@ fn killed_at_any_moment_it_goes_on_to_the_same_runs() {
     let home = Home::new();
     home.good(&args("straight"));
     // With rows of the first, of the third and of the last run.
-    for started in [1, 3, 6] {
+    for started in [1, 3, 8] {
         let out = format!("killed{started}");
         let mut child = home.command(&args(&out)).stdout(Stdio::null()).spawn().unwrap();
         let start = Instant::now();
@@ -59,7 +60,7 @@ fn killed_at_any_moment_it_goes_on_to_the_same_runs() {
         child.kill().unwrap();
         child.wait().unwrap();
         let told = home.good(&args(&out));
-        assert!(told.contains("6 of 6 runs are in"), "{told}");
+        assert!(told.contains("8 of 8 runs are in"), "{told}");
         let all = |out: &str| -> Vec<_> { runs(&home, out).iter().map(|run| outcome(run)).collect() };
         assert!(all("straight") == all(&out), "killed with {started} runs under way");
     }
@@ -69,20 +70,46 @@ fn killed_at_any_moment_it_goes_on_to_the_same_runs() {
 fn a_report_of_what_is_finished_trains_nothing() {
     let home = Home::new();
     let report = ["reproduce", "pointgoal", "--scale", "smoke", "--seeds", "2", "--report-only"];
-    assert!(home.good(&report).contains("0 of 6 runs are in"));
+    assert!(home.good(&report).contains("0 of 8 runs are in"));
     home.good(&["reproduce", "pointgoal", "--scale", "smoke", "--seeds", "1"]);
-    assert!(home.good(&report).contains("3 of 6 runs are in"));
+    assert!(home.good(&report).contains("4 of 8 runs are in"));
     let page = std::fs::read_to_string(home.path("reproduce/report/index.html")).unwrap();
-    assert!(page.contains("3 of 6 runs are finished. The rest is still to come"));
+    assert!(page.contains("4 of 8 runs are finished. The rest is still to come"));
     // A report on something else keeps what is there.
     home.good(&["reproduce", "spread", "--scale", "smoke", "--seeds", "2", "--report-only"]);
     let page = std::fs::read_to_string(home.path("reproduce/report/index.html")).unwrap();
     assert!(page.contains("Figure 7") && page.contains("p3o reproduce spread pointgoal --scale smoke --seeds 2"));
-    assert_eq!(runs(&home, "reproduce").len(), 3);
+    assert_eq!(runs(&home, "reproduce").len(), 4);
     // A run that cannot be read is left out and named; the others still make a report.
     std::fs::write(runs(&home, "reproduce")[0].join("config.toml"), "task = 3").unwrap();
     let told = home.good(&report);
-    assert!(told.contains("2 of 6 runs are in") && told.contains("Left out: "), "{told}");
+    assert!(told.contains("3 of 8 runs are in") && told.contains("Left out: "), "{told}");
+}
+
+#[test]
+fn trials_are_runs_of_other_seeds_with_a_table() {
+    let home = Home::new();
+    let told = home.good(&["reproduce", "trials", "--scale", "smoke", "--seeds", "1"]);
+    assert!(told.contains("trials at scale smoke") && told.contains("In reproduce/report: trials.csv"), "{told}");
+    let table = std::fs::read_to_string(home.path("reproduce/report/trials.csv")).unwrap();
+    assert!(column(&table, "seed").iter().all(|seed| seed == "1000"), "{table}");
+    let algorithms: std::collections::BTreeSet<String> = column(&table, "algo").into_iter().collect();
+    assert_eq!(algorithms.len(), 10, "{algorithms:?}");
+    // Finished, they are read and not made again.
+    let again = home.good(&["reproduce", "trials", "--scale", "smoke", "--seeds", "1"]);
+    assert!(!again.contains("starting"), "{again}");
+    assert_eq!(std::fs::read_to_string(home.path("reproduce/report/trials.csv")).unwrap(), table);
+}
+
+#[test]
+fn one_task_of_an_experiment_can_be_trained_first() {
+    let home = Home::new();
+    let told = home.good(&["reproduce", "table1", "--scale", "smoke", "--seeds", "1", "--only", "PointGather"]);
+    assert!(
+        told.contains("10 runs in reproduce, 0 of them finished") && told.contains("10 of 20 runs are in"),
+        "{told}"
+    );
+    assert!(runs(&home, "reproduce").iter().all(|run| run.to_string_lossy().contains("/PointGather-")));
 }
 
 #[test]
@@ -100,6 +127,9 @@ fn wrong_usage_is_refused_before_anything_is_made() {
     assert!(home.bad(2, &["reproduce", "tabel1"]).contains("did you mean `table1`"));
     assert!(home.bad(2, &["reproduce", "all", "--scale", "huge"]).contains("smoke"));
     assert!(home.bad(2, &["reproduce", "all", "--seeds", "0"]).contains("--seeds"));
+    assert!(home.bad(2, &["reproduce", "all", "--seeds", "901"]).contains("--seeds"));
+    assert!(home.bad(2, &["reproduce", "table1", "--only", "PointGaol"]).contains("did you mean `PointG"));
+    assert!(home.bad(2, &["reproduce", "trials", "table1"]).contains("run alone"));
     assert!(text(&home.p3o(&["reproduce"]).stderr).contains("<EXPERIMENTS>"));
     assert_eq!(home.contents(), []);
 }

@@ -11,8 +11,8 @@ fn every_value_has_its_origin_meaning_and_range() {
         "AntCircle by p3o, preset quick",
         "limits.boundary = 50",
         "gamma = 0.99    (base)\n    Discount of the reward. [a number between 0 and 0.999999]",
-        "batch = 8000    (quick: AntCircle)",
-        "kappa = 10    (quick: AntCircle, clipped)",
+        "batch = 10000    (quick: common)",
+        "balance = true    (quick: P3O)",
         "clip = 0.3    (set)",
     ] {
         assert!(text.contains(part), "no {part:?} in {text}");
@@ -20,7 +20,7 @@ fn every_value_has_its_origin_meaning_and_range() {
     // An algorithm shows its own settings and no other's.
     let cpo = home.good(&["settings", "AntCircle", "--algo", "cpo", "--preset", "paper"]);
     assert!(
-        cpo.contains("[cpo]\ndamping = 0.1") && !cpo.contains("kappa") && !cpo.contains("minibatch = 2000"),
+        cpo.contains("[cpo]\ndamping = 0.1") && !cpo.contains("kappa") && !cpo.contains("minibatch = 2500"),
         "{cpo}"
     );
     assert!(home.good(&["settings", "--algo", "ppo"]).starts_with("The base values for ppo"));

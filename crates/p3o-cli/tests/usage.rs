@@ -65,7 +65,7 @@ fn settings_that_contradict_each_other_are_refused() {
         for (settings, parts) in [
             (&["net.bptt=10"][..], &["net.bptt has no effect on feed-forward networks", "net.gru"][..]),
             (&["net.gru=16", "net.bptt=10", "net.gru=0"], &["net.bptt has no effect"]),
-            (&["policy.minibatch=20001"], &["policy.minibatch (20001) is more than the 20000 rows"]),
+            (&["policy.minibatch=10001"], &["policy.minibatch (10001) is more than the 10000 rows"]),
             (&["critic.minibatch=500", "rollout.batch=400"], &["critic.minibatch (500) is more than the 400 rows"]),
             (
                 &["p3o.kappa=50", "p3o.kappa_growth=1.1"],

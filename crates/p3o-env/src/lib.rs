@@ -51,7 +51,7 @@ pub use arena::ArenaView;
 pub use env::{ActionSpace, CostSpec, Env, EnvSpec, Outcome, RestoreError};
 pub use hash::fnv1a;
 pub use multi_agent::{Joint, MultiAgentEnv, Team};
-pub use navigation::Navigation;
+pub use navigation::{Navigation, Pillars};
 pub use open_env::{OpenEnv, Quantities, StateError};
 pub use point_circle::PointCircle;
 pub use point_gather::{GatherObs, PointGather};

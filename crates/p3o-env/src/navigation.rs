@@ -1,36 +1,78 @@
 //! Navigation: the paper's task with two obstacles and two costs.
 //!
-//! Hazards lie around the start, so that a random policy violates their limit; pillars stand in a ring outside, so that
-//! only a policy that has learned to drive meets them. The paper does not publish its layout; this one reproduces what it
-//! says about both. Observation: 12 sensor numbers as in PointGoal, then lidars of 16 bins for goal, hazards and pillars.
+//! Hazards lie around the start, so that a random policy violates their limit; pillars stand outside, so that only a policy
+//! that has learned to drive meets them. The paper does not publish its layout; these reproduce what it says about both.
+//!
+//! | pillars | arena | hazards | pillars |
+//! |---|---|---|---|
+//! | scattered | +-2.2 | 8 within +-1.2 | 6 in the square ring from 1.2 to 2.2 |
+//! | fence | +-2.6 | 8 within +-1.2 | 14 in the square ring from 1.2 to 1.9 |
+//!
+//! Scattered pillars are easy to drive around: a trained PPO keeps their limit without being asked to. The fence lies between
+//! the start and many of the goals, with gaps not much wider than the robot, and a trained PPO violates both limits.
+//! Observation: 12 sensor numbers as in PointGoal, then lidars of 16 bins for goal, hazards and pillars.
 
 use crate::arena::{Arena, Obstacle, Rules, keepout, world_of_an_arena};
 use crate::layout::{Layout, Placement, Rect};
 
-const OUTER: f64 = 2.2;
+/// How the pillars stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pillars {
+    /// A few in a wide ring, with room to pass between any two: the layout of versions up to 0.2.
+    Scattered,
+    /// Many in a narrow ring inside the arena.
+    #[default]
+    Fence,
+}
+
+/// Hazards lie inside of this, pillars outside.
 const INNER: f64 = 1.2;
 
-/// The square ring between `INNER` and `OUTER`: strips above and below over the full width, and one on either side.
-const RING: &[Rect] = &[
-    Rect { min: [-OUTER, INNER], max: [OUTER, OUTER] },
-    Rect { min: [-OUTER, -OUTER], max: [OUTER, -INNER] },
-    Rect { min: [INNER, -INNER], max: [OUTER, INNER] },
-    Rect { min: [-OUTER, -INNER], max: [-INNER, INNER] },
-];
+/// The square ring between `INNER` and `outer`: strips above and below over the full width, and one on either side.
+const fn ring(outer: f64) -> [Rect; 4] {
+    [
+        Rect { min: [-outer, INNER], max: [outer, outer] },
+        Rect { min: [-outer, -outer], max: [outer, -INNER] },
+        Rect { min: [INNER, -INNER], max: [outer, INNER] },
+        Rect { min: [-outer, -INNER], max: [-INNER, INNER] },
+    ]
+}
 
-static RULES: Rules = Rules {
+const ROBOT: Placement = Placement { count: 1, keepout: keepout::ROBOT, areas: &[Rect::square(0.8)] };
+const GOAL: Placement = Placement { count: 1, keepout: keepout::GOAL, areas: &[] };
+const HAZARDS: Placement = Placement { count: 8, keepout: keepout::HAZARD, areas: &[Rect::square(INNER)] };
+const PILLARS: Placement = Placement { count: 0, keepout: keepout::PILLAR, areas: &[] };
+const OBSTACLES: &[Obstacle] = &[Obstacle::Hazard, Obstacle::Pillar];
+const COSTS: &[(Obstacle, f64)] = &[(Obstacle::Hazard, 25.0), (Obstacle::Pillar, 20.0)];
+
+static SCATTERED: Rules = Rules {
     name: "Navigation",
     kind: "Navigation",
     layout: Layout {
-        robot: Placement { count: 1, keepout: keepout::ROBOT, areas: &[Rect::square(0.8)] },
+        robot: ROBOT,
         objects: &[
-            Placement { count: 1, keepout: keepout::GOAL, areas: &[Rect::square(OUTER)] },
-            Placement { count: 8, keepout: keepout::HAZARD, areas: &[Rect::square(INNER)] },
-            Placement { count: 6, keepout: keepout::PILLAR, areas: RING },
+            Placement { areas: &[Rect::square(2.2)], ..GOAL },
+            HAZARDS,
+            Placement { count: 6, areas: &ring(2.2), ..PILLARS },
         ],
     },
-    obstacles: &[Obstacle::Hazard, Obstacle::Pillar],
-    costs: &[(Obstacle::Hazard, 25.0), (Obstacle::Pillar, 20.0)],
+    obstacles: OBSTACLES,
+    costs: COSTS,
+};
+
+static FENCE: Rules = Rules {
+    name: "Navigation",
+    kind: "Navigation with a fence",
+    layout: Layout {
+        robot: ROBOT,
+        objects: &[
+            Placement { areas: &[Rect::square(2.6)], ..GOAL },
+            HAZARDS,
+            Placement { count: 14, areas: &ring(1.9), ..PILLARS },
+        ],
+    },
+    obstacles: OBSTACLES,
+    costs: COSTS,
 };
 
 /// The Navigation world.
@@ -51,7 +93,16 @@ impl Default for Navigation {
 impl Navigation {
     /// A world in the initial state of seed 0.
     pub fn new() -> Navigation {
-        Navigation { arena: Arena::new(&RULES) }
+        Navigation::with_pillars(Pillars::default())
+    }
+
+    /// The same with pillars that stand so.
+    pub fn with_pillars(pillars: Pillars) -> Navigation {
+        let rules = match pillars {
+            Pillars::Scattered => &SCATTERED,
+            Pillars::Fence => &FENCE,
+        };
+        Navigation { arena: Arena::new(rules) }
     }
 
     /// The same world with another reward for reaching the goal (1 by default; 0 is the paper's literal formula).

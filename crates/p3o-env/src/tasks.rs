@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    AntCircle, CircleStart, Env, GatherObs, GoalLevel, Joint, Navigation, OpenEnv, PointCircle, PointGather, PointGoal,
-    SimpleSpread, SpreadReward, SpreadSemantics, Team,
+    AntCircle, CircleStart, Env, GatherObs, GoalLevel, Joint, Navigation, OpenEnv, Pillars, PointCircle, PointGather,
+    PointGoal, SimpleSpread, SpreadReward, SpreadSemantics, Team,
 };
 
 /// A task that [`make`] can build.
@@ -141,6 +141,9 @@ pub enum TaskError {
 /// The option by which a task of several agents says what a joint action is.
 pub const JOINT: &str = "joint";
 
+/// The option by which a task that was laid out anew has its former layout too, as the first of its words.
+pub const LAYOUT: &str = "layout";
+
 const GOAL_BONUS: OptionInfo = OptionInfo {
     name: "goal_bonus",
     default: 1.0,
@@ -185,8 +188,19 @@ pub static TASKS: &[TaskInfo] = &[
     TaskInfo {
         name: "Navigation",
         summary: "drive to goal after goal; hazards around the start and solid pillars outside cost separately",
-        options: &[GOAL_BONUS],
-        build: |values| Box::new(Navigation::new().with_goal_bonus(values.get("goal_bonus"))),
+        options: &[
+            GOAL_BONUS,
+            OptionInfo {
+                name: LAYOUT,
+                default: 1.0,
+                allowed: Allowed::Words(&["scattered", "fence"]),
+                summary: "how pillars stand: scattered, so that a learned policy drives around them, or as a fence that it has to pass",
+            },
+        ],
+        build: |values| {
+            let layout = if values.get(LAYOUT) == 0.0 { Pillars::Scattered } else { Pillars::Fence };
+            Box::new(Navigation::with_pillars(layout).with_goal_bonus(values.get("goal_bonus")))
+        },
         team: None,
     },
     TaskInfo {

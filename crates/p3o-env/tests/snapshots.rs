@@ -105,7 +105,7 @@ fn a_batch_is_restored_whole_or_not_at_all() {
     assert_eq!(message, "the snapshot does not fit 5 x Navigation: it has 4 worlds");
     let foreign = frozen(&PointGoal::default());
     let message = refuse(&snapshot::seal("5 x Navigation", &vec![&other, &other, &other, &foreign, &other]));
-    assert_eq!(message, "the snapshot does not fit Navigation: it belongs to PointGoal level 1");
+    assert_eq!(message, "the snapshot does not fit Navigation with a fence: it belongs to PointGoal level 1");
     assert!(worlds.restore(&snapshot::seal("5 x Navigation", &vec![&other; 5])).is_ok());
     assert!(frozen_all(&worlds) != before);
 }
@@ -186,7 +186,7 @@ fn foreign_snapshots_are_named() {
     let complain = |env: &mut dyn Env, bytes: &[u8]| env.restore(bytes).expect_err("foreign").to_string();
     let mut goal = PointGoal::default();
     let message = complain(&mut goal, &frozen(&Navigation::new()));
-    assert_eq!(message, "the snapshot does not fit PointGoal level 1: it belongs to Navigation");
+    assert_eq!(message, "the snapshot does not fit PointGoal level 1: it belongs to Navigation with a fence");
     let message = complain(&mut goal, &frozen(&PointGoal::new(GoalLevel::Two)));
     assert!(message.contains("PointGoal level 2"), "{message}");
     assert!(complain(&mut goal, b"hello").contains("not a snapshot"));

@@ -1,6 +1,6 @@
 //! A random policy meets what the paper says it meets: hazards above their limit, pillars hardly ever.
 
-use p3o_env::{Env, Navigation, PointGoal};
+use p3o_env::{Env, Navigation, Pillars, PointGoal};
 
 use crate::util::{Noise, Seeds, Visible, reset, step, towards_goal};
 
@@ -45,18 +45,28 @@ fn greedy_policy(world: &mut dyn Visible, episodes: u64) -> (Vec<f64>, f64) {
 
 #[test]
 fn a_random_navigator_violates_the_hazards_but_not_the_pillars() {
-    let (costs, _) = random_policy(&mut Navigation::new(), 100);
-    // Over 6000 episodes: hazards 77 with a standard deviation of 131 per episode, so 13 for this mean; pillars 0.16.
-    assert!((30.0..135.0).contains(&costs[0]), "hazards {}", costs[0]);
-    assert!(costs[1] < 2.0, "pillars {}", costs[1]);
+    // Scattered, over 6000 episodes: hazards 77 with a standard deviation of 131 per episode, so 13 for this mean; pillars 0.16.
+    // A fence, over 1000 episodes: hazards 82, pillars 0.41.
+    for (pillars, most) in [(Pillars::Scattered, 2.0), (Pillars::Fence, 4.0)] {
+        let (costs, _) = random_policy(&mut Navigation::with_pillars(pillars), 100);
+        assert!((30.0..135.0).contains(&costs[0]), "{pillars:?}: hazards {}", costs[0]);
+        assert!(costs[1] < most, "{pillars:?}: pillars {}", costs[1]);
+    }
 }
 
 #[test]
-fn a_greedy_navigator_violates_both() {
-    let (costs, ret) = greedy_policy(&mut Navigation::new(), 40);
+fn a_greedy_navigator_violates_both_where_pillars_are_scattered() {
+    let (costs, ret) = greedy_policy(&mut Navigation::with_pillars(Pillars::Scattered), 40);
     // Over 1000 episodes: hazards 42, pillars 165, return 17.5.
     assert!(costs[0] > 25.0 && costs[1] > 60.0, "{costs:?}");
     assert!((12.0..24.0).contains(&ret), "{ret}");
+}
+
+#[test]
+fn a_fence_stops_who_does_not_look() {
+    let (costs, ret) = greedy_policy(&mut Navigation::with_pillars(Pillars::Fence), 40);
+    // Over 1000 episodes: hazards 17, pillars 609, return 7.4.
+    assert!(costs[1] > 250.0 && ret < 14.0, "{costs:?} {ret}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What several promises need: drivers, and a loop that runs them.
 
-use p3o_env::{ArenaView, Env, GoalLevel, Navigation, Outcome, PointGoal};
+use p3o_env::{ArenaView, Env, GoalLevel, Navigation, Outcome, Pillars, PointGoal};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -27,7 +27,8 @@ pub fn all_worlds() -> Vec<Box<dyn Visible>> {
     let levels = [GoalLevel::Zero, GoalLevel::One, GoalLevel::Two];
     let mut worlds: Vec<Box<dyn Visible>> = Vec::new();
     worlds.extend(levels.map(|level| Box::new(PointGoal::new(level)) as Box<dyn Visible>));
-    worlds.push(Box::new(Navigation::new()));
+    let pillars = [Pillars::Scattered, Pillars::Fence];
+    worlds.extend(pillars.map(|pillars| Box::new(Navigation::with_pillars(pillars)) as Box<dyn Visible>));
     worlds
 }
 

@@ -1,4 +1,5 @@
-//! What a few runs say: means and interquartile means with their intervals, and how well limits were kept.
+//! What a few runs say: means and interquartile means with their intervals, p values and their correction for many claims,
+//! and how well limits were kept.
 //!
 //! Interquartile means, stratified bootstrap and probability of improvement are those of Agarwal et al., "Deep
 //! Reinforcement Learning at the Edge of the Statistical Precipice" (2021).
@@ -19,6 +20,15 @@ pub struct Interval {
     pub low: f64,
     /// The upper end.
     pub high: f64,
+}
+
+/// How well a sum of means can be told from a number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tails {
+    /// The one-sided p value of its being above the number: small where it is.
+    pub above: f64,
+    /// The same of its being below.
+    pub below: f64,
 }
 
 /// How far and how long a cost was above its limit during training.
@@ -44,6 +54,79 @@ pub fn difference_ci95(a: &[f64], b: &[f64]) -> Interval {
     let (a, b) = (Summary::of(a), Summary::of(b));
     let (low, high) = a.difference_ci95(&b);
     Interval { mean: a.mean - b.mean, low, high }
+}
+
+/// Tests Σ weight · mean of samples of two values and more against a number: Student's test for one sample, Welch's for a
+/// difference. Where there is no spread at all, the sum is above, below or neither.
+pub fn contrast(samples: &[(f64, &[f64])], number: f64) -> Tails {
+    let (mut difference, mut variance, mut rest) = (-number, 0.0, 0.0);
+    for (weight, values) in samples {
+        let s = Summary::of(values);
+        let share = (weight * s.sd).powi(2) / s.n as f64;
+        difference += weight * s.mean;
+        variance += share;
+        rest += share * share / (s.n as f64 - 1.0);
+    }
+    if variance == 0.0 {
+        let p = |holds: bool| if holds { 0.0 } else { 1.0 };
+        return Tails { above: p(difference > 0.0), below: p(difference < 0.0) };
+    }
+    // Welch and Satterthwaite's degrees of freedom, rounded down as for intervals, but not by an error of rounding.
+    let (t, dof) = (difference / variance.sqrt(), (variance * variance / rest + 1e-9).floor());
+    Tails { above: student_t_cdf(-t, dof), below: student_t_cdf(t, dof) }
+}
+
+/// The probability that Student's t is at most `t`; degrees of freedom need not be whole.
+pub fn student_t_cdf(t: f64, dof: f64) -> f64 {
+    // Of |T| ≥ |t| (Abramowitz & Stegun 26.7.1).
+    let outside = incomplete_beta(dof / (dof + t * t), dof / 2.0, 0.5);
+    if t > 0.0 { 1.0 - outside / 2.0 } else { outside / 2.0 }
+}
+
+/// The regularised incomplete beta function I_x(a, b) by its continued fraction (Abramowitz & Stegun 26.5.8), which
+/// converges fast for x < (a + 1) / (a + b + 2); beyond that I_x(a, b) = 1 - I_{1-x}(b, a).
+fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
+    if x <= 0.0 || x >= 1.0 || x.is_nan() {
+        return x;
+    }
+    if x > (a + 1.0) / (a + b + 2.0) {
+        return 1.0 - incomplete_beta(1.0 - x, b, a);
+    }
+    let beta = libm::lgamma(a) + libm::lgamma(b) - libm::lgamma(a + b);
+    let front = libm::exp(a * libm::log(x) + b * libm::log1p(-x) - beta) / a;
+    // Lentz's way from the front: every step multiplies by the ratio of two convergents.
+    let (mut c, mut d) = (1.0, 1.0 / (1.0 - (a + b) * x / (a + 1.0)));
+    let mut fraction = d;
+    for m in 1..1000 {
+        let m = f64::from(m);
+        let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
+        let odd = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0));
+        let before = fraction;
+        for term in [even, odd] {
+            d = 1.0 / (1.0 + term * d);
+            c = 1.0 + term / c;
+            fraction *= c * d;
+        }
+        if fraction == before {
+            break;
+        }
+    }
+    front * fraction
+}
+
+/// Which hypotheses Holm's step-down rejects, so that the probability of a single wrong rejection among all of them is at
+/// most `level`.
+pub fn holm(p: &[f64], level: f64) -> Vec<bool> {
+    let mut order: Vec<usize> = (0..p.len()).collect();
+    order.sort_by(|&i, &k| p[i].total_cmp(&p[k]));
+    let mut rejected = vec![false; p.len()];
+    for (rank, &i) in order.iter().enumerate() {
+        if p[i] > level / (p.len() - rank) as f64 || p[i].is_nan() {
+            break;
+        }
+        rejected[i] = true;
+    }
+    rejected
 }
 
 /// The interquartile mean: the mean without the lowest and the highest quarter.
@@ -147,6 +230,51 @@ mod tests {
         let one = mean_ci95(&[3.0]);
         assert_eq!(one, Interval { mean: 3.0, low: f64::NEG_INFINITY, high: f64::INFINITY });
         assert_eq!(iqm_ci95(&[vec![3.0]], 0), one, "one run tells nothing of its spread");
+    }
+
+    #[test]
+    fn students_distribution_matches_its_closed_forms_and_published_tables() {
+        // One degree of freedom: 1/2 + atan(t) / π. Two: 1/2 + t / (2 √(2 + t²)).
+        for t in [-40.0, -3.0, -0.5, 0.0, 0.1, 1.0, 2.5, 12.0] {
+            check(student_t_cdf(t, 1.0), 0.5 + libm::atan(t) / std::f64::consts::PI);
+            check(student_t_cdf(t, 2.0), 0.5 + t / (2.0 * (2.0 + t * t).sqrt()));
+        }
+        for (dof, t) in [(1.0, 12.7062047), (4.0, 2.77644511), (9.0, 2.26215716), (29.0, 2.04522964)] {
+            check(student_t_cdf(t, dof), 0.975);
+            check(student_t_cdf(-t, dof), 0.025);
+        }
+        // Far out nothing cancels: for two degrees 1/2 - t / (2 √(2 + t²)) tends to 1 / (2 t²).
+        assert!((student_t_cdf(-1e4, 2.0) / 5e-9 - 1.0).abs() < 1e-6);
+        // Many degrees are the normal distribution's 0.975.
+        assert!((student_t_cdf(1.959_964, 1e6) - 0.975).abs() < 1e-6);
+        assert!(student_t_cdf(2.0, 4.0) < student_t_cdf(2.0, 4.5) && student_t_cdf(2.0, 4.5) < student_t_cdf(2.0, 5.0));
+    }
+
+    #[test]
+    fn a_sum_of_means_is_tested_as_by_its_interval() {
+        // 3, 5, 7 are 5 ± 4.96827542: their interval's ends are 0.025 away.
+        let one = contrast(&[(1.0, &[3.0, 5.0, 7.0])], 5.0 - 4.96827542);
+        check(one.above, 0.025);
+        check(one.below, 0.975);
+        // Squares of deviations 4 + 0 + 4 and 1 + 0 + 1, so variances 4 and 1 and shares 4/3 and 1/3. The second counts
+        // doubly: shares 4/3 and 4/3, (8/3)² / (2 · (4/3)² / 2) = 4 degrees, t = (5 - 2 · 1) / √(8/3).
+        let two = contrast(&[(1.0, &[3.0, 5.0, 7.0]), (-2.0, &[0.0, 1.0, 2.0])], 0.0);
+        check(two.above, 1.0 - student_t_cdf(3.0 / (8.0_f64 / 3.0).sqrt(), 4.0));
+        check(two.above + two.below, 1.0);
+        let far = difference_ci95(&[3.0, 5.0, 7.0], &[0.0, 1.0, 2.0]);
+        check(contrast(&[(1.0, &[3.0, 5.0, 7.0]), (-1.0, &[0.0, 1.0, 2.0])], far.low).above, 0.025);
+        assert_eq!(contrast(&[(1.0, &[2.0, 2.0])], 1.0), Tails { above: 0.0, below: 1.0 });
+        assert_eq!(contrast(&[(1.0, &[2.0, 2.0])], 2.0), Tails { above: 1.0, below: 1.0 });
+    }
+
+    #[test]
+    fn holm_goes_on_until_the_first_that_is_too_large() {
+        // Sorted 0.01, 0.015, 0.03, 0.04 against 0.05 / 4 = 0.0125, 0.05 / 3 = 0.0167, 0.05 / 2 = 0.025: the third fails, and
+        // with it the fourth, which alone would be below 0.05 / 1.
+        assert_eq!(holm(&[0.03, 0.01, 0.04, 0.015], 0.05), [false, true, false, true]);
+        assert_eq!(holm(&[0.02, 0.02, 0.02], 0.05), [false; 3]);
+        assert_eq!(holm(&[0.05, f64::NAN], 0.05), [false, false]);
+        assert!(holm(&[], 0.05).is_empty());
     }
 
     #[test]

@@ -3,3 +3,4 @@
 mod devices;
 mod reproduction;
 mod sweeps;
+mod trials;

@@ -58,16 +58,24 @@ impl Schedule {
     }
 }
 
-/// What is the same for every CMDP and algorithm.
+/// What is the same for every CMDP and algorithm, as far as it has these settings: whole batches, no bonus and no corrections.
 const SETTINGS: &[&str] = &[
     "rollout.envs=120",
     "rollout.lambda=0.5",
     "rollout.cost_lambda=0.5",
     "rollout.normalize_obs=false",
     "net.hidden=[]",
+    "policy.learning_rate=3e-4",
+    "policy.passes=40",
+    "policy.minibatch=0",
     "policy.target_kl=0.02",
+    "policy.entropy=0",
+    "policy.entropy_below=1000",
+    "constraint.correction_rate=0",
+    "p3o.balance=false",
     "critic.learning_rate=0.3",
     "critic.passes=2",
+    "critic.minibatch=0",
     "critic.normalize=false",
 ];
 
@@ -194,6 +202,7 @@ fn config(cmdp: &Cmdp, algorithm: Algorithm, seed: u64, own: &[&str]) -> Result<
     let request = Request {
         set: discounts.into_iter().chain(rest).collect(),
         seed: Some(seed),
+        shared: true,
         ..Request::new(&env.spec().name, algorithm.into())
     };
     Ok(request.resolve_for(env.spec())?.config)

@@ -9,7 +9,7 @@ use crate::actor::Actor;
 use crate::algo::multiplier::Multiplier;
 use crate::algo::{Passes, Update, p3o};
 use crate::batch::{Members, TrainingBatch};
-use crate::config::Config;
+use crate::config::{Config, Constraint};
 use crate::critic::Critic;
 use crate::engine::{self, Engine, Networks};
 use crate::normalize::{Moments, Normalizer};
@@ -107,11 +107,13 @@ impl Group {
 
     /// Standardises the advantages and finds the constraints' offsets.
     fn standardize(&mut self, round: &Round) -> Vec<f64> {
-        let form = round.config.constraint.form;
+        let Constraint { form, sum, team, .. } = round.config.constraint;
+        let parts = team.parts(self.members.all);
         let [reward, costs @ ..] = &mut self.batch.advantages[..] else { unreachable!("the reward is always there") };
         let signals = round.signals.constraints().par_iter().zip(round.excess);
         let of_costs = costs.par_iter_mut().zip(signals).map(|(adv_c, (signal, &excess))| {
-            p3o::standardize(form, adv_c, p3o::offset(form, excess, round.length, signal.gamma))
+            let weight = sum.weight(round.length, signal.gamma);
+            p3o::standardize(form, adv_c, p3o::offset(form, excess, weight, signal.gamma) / parts)
         });
         let ((), offsets) = rayon::join(|| p3o::standardize_reward(form, reward), || of_costs.collect());
         self.batch.repeat_advantages(self.members.agents.len());
@@ -125,12 +127,18 @@ impl Group {
         let (policy_rng, critic_rngs) = shuffles.split_at_mut(1);
         let elsewhere = engine.is_elsewhere();
         let (mut actor, mut critics) = engine.parts();
+        let mut policy = config.policy.clone();
+        if batch.entropy >= policy.entropy_below * (batch.actions.len() / batch.rows()) as f64 {
+            policy.entropy = 0.0;
+        }
+        let limits: Vec<f64> = round.signals.constraints().iter().map(|signal| signal.limit).collect();
         let mut update = Update {
             engine: &mut *actor,
             batch,
             offsets: &offsets,
             excess: round.excess,
-            settings: &config.policy,
+            limits: &limits,
+            settings: &policy,
             learning_rate: config.policy.lr_decay.apply(config.policy.learning_rate, round.done),
             multipliers,
             rng: &mut policy_rng[0],

@@ -4,7 +4,7 @@ use crate::actor::Actor;
 use crate::agent::{Agent, Mind};
 use crate::algo::p3o::{Measured, estimate};
 use crate::algo::{Passes, mean_rows};
-use crate::config::Config;
+use crate::config::{Config, Constraint, Sum};
 use crate::engine;
 use crate::error::{ConfigError, Error};
 use crate::group::{Group, GroupReport, Round};
@@ -31,6 +31,8 @@ pub struct Learner {
     pub(crate) groups: Vec<Group>,
     pub(crate) collector: Collector,
     pub(crate) progress: Progress,
+    /// What is taken off every constraint's training limit, where it is corrected.
+    pub(crate) corrections: Vec<f64>,
     /// Settings of its run that were changed by hand and adopted, as sentences.
     pub(crate) adopted: Vec<String>,
 }
@@ -48,6 +50,9 @@ pub struct Progress {
     pub length: f64,
     /// J_C of every constraint, averaged over updates as `constraint.smoothing` says.
     pub smoothed: Vec<f64>,
+    /// The last known mean of every cost's discounted sum, where limits are held against it. A checkpoint keeps it apart.
+    #[serde(skip)]
+    pub discounted: Vec<f64>,
 }
 
 impl Progress {
@@ -77,12 +82,16 @@ pub struct Report {
     pub length: f64,
     /// Mean of every cost over an episode, in the world's order.
     pub costs: Vec<f64>,
+    /// Mean of every cost's discounted sum over an episode; empty unless `constraint.sum` asks for it.
+    pub discounted: Vec<f64>,
     /// Mean of every cost over a step: early death cannot lower it.
     pub costs_per_step: Vec<f64>,
     /// Offset of every constraint as it stood in the loss.
     pub offsets: Vec<f64>,
-    /// How far every constraint's episode cost was over its limit, margin included.
+    /// How far every constraint's episode cost was over its limit, margin and correction included.
     pub excess: Vec<f64>,
+    /// What is taken off every constraint's training limit, where it is corrected.
+    pub corrections: Vec<f64>,
     /// What the policy's passes did.
     pub passes: Passes,
     /// Entropy of the policy before the update.
@@ -136,8 +145,11 @@ impl Learner {
         engines: &engine::Maker,
     ) -> Result<Self, Error> {
         let (steps, bootstrap) = (config.env_steps(), config.rollout.bootstrap);
-        let collector = Collector::new(worlds, steps, config.run.seed, bootstrap)
+        let mut collector = Collector::new(worlds, steps, config.run.seed, bootstrap)
             .map_err(|error| Error::World { update: 1, error })?;
+        if config.constraint.sum == Sum::Discounted {
+            collector.discount(config.rollout.cost_gamma);
+        }
         let signals = Signals::new(&config, &spec);
         let streams = 1 + signals.all().len();
         let mut rng = stream(config.run.seed, INIT_STREAM);
@@ -146,8 +158,14 @@ impl Learner {
             Group::new(&config, &spec, agents, &signals, shuffles.collect(), &mut rng, engines)
         });
         let groups = groups.collect::<Result<_, String>>().map_err(Error::Engine)?;
-        let progress = Progress { costs: vec![0.0; spec.costs.len()], ..Progress::default() };
-        Ok(Learner { config, spec, signals, groups, collector, progress, adopted: Vec::new() })
+        let progress = Progress {
+            costs: vec![0.0; spec.costs.len()],
+            discounted: vec![0.0; spec.costs.len()],
+            ..Progress::default()
+        };
+        let corrected = if config.constraint.correction_rate > 0.0 { signals.constraints().len() } else { 0 };
+        let corrections = vec![0.0; corrected];
+        Ok(Learner { config, spec, signals, groups, collector, progress, corrections, adopted: Vec::new() })
     }
 
     /// All settings, checked.
@@ -170,6 +188,7 @@ impl Learner {
             ("the preset", config.preset == old.preset),
             ("rollout", config.rollout == old.rollout),
             ("net", config.net == old.net),
+            ("constraint.sum", config.constraint.sum == old.constraint.sum),
         ];
         if let Some((what, _)) = same.iter().find(|(_, same)| !same) {
             return Err(ConfigError::Fixed(what.to_string()));
@@ -249,6 +268,7 @@ impl Learner {
         let done = self.progress.updates as f64 / self.config.updates() as f64;
         let mut report = self.tally();
         report.excess = self.estimate_costs(&report);
+        report.corrections.clone_from(&self.corrections);
         let Learner { groups, collector, config, signals, .. } = self;
         let length = episode_length(&self.progress, &self.spec);
         let round = Round { config, signals, excess: &report.excess, length, done };
@@ -268,6 +288,7 @@ impl Learner {
             update: self.progress.updates,
             steps: self.progress.steps,
             costs: vec![0.0; costs],
+            discounted: vec![0.0; if self.config.constraint.sum == Sum::Discounted { costs } else { 0 }],
             ..Report::default()
         };
         let batch = self.config.rollout.batch as f64;
@@ -278,33 +299,45 @@ impl Learner {
             report.ret += episode.ret;
             report.length += episode.len as f64;
             report.costs.iter_mut().zip(&episode.costs).for_each(|(sum, c)| *sum += c);
+            report.discounted.iter_mut().zip(&episode.discounted).for_each(|(sum, c)| *sum += c);
         }
         report.costs_per_step = tally.costs_per_step;
         // 0 / 0 is NaN: the honest mean over no episodes.
         let n = report.episodes as f64;
         report.ret /= n;
         report.length /= n;
-        report.costs.iter_mut().for_each(|c| *c /= n);
+        report.costs.iter_mut().chain(&mut report.discounted).for_each(|c| *c /= n);
         if report.episodes > 0 {
             self.progress.costs.clone_from(&report.costs);
+            self.progress.discounted.clone_from(&report.discounted);
             self.progress.length = report.length;
         } else if self.progress.length == 0.0 {
             // No episode has ever ended: what this batch cost per step stands in for it.
             let horizon = self.spec.horizon as f64;
-            self.progress.costs = report.costs_per_step.iter().map(|c| c * horizon).collect();
+            let costs = |weight: f64| report.costs_per_step.iter().map(|c| c * weight).collect();
+            self.progress.costs = costs(horizon);
+            self.progress.discounted = costs(Sum::Discounted.weight(horizon, self.config.rollout.cost_gamma));
         }
         report
     }
 
-    /// J_C_i - d_i of every constraint, the margin taken off d_i.
+    /// J_C_i - d_i of every constraint, margin and correction taken off d_i.
     fn estimate_costs(&mut self, report: &Report) -> Vec<f64> {
-        let Learner { config, progress, signals, spec, .. } = self;
+        let Learner { config, progress, signals, spec, corrections, .. } = self;
         let (settings, length) = (&config.constraint, episode_length(progress, spec));
         let excess = |(i, signal): (usize, &crate::signals::Signal)| {
             let cost = signal.column - 1;
             let (per_episode, per_step) = (progress.costs[cost], report.costs_per_step[cost]);
-            let now = estimate(settings.form, &Measured { per_episode, per_step, length });
-            progress.smooth(i, settings.smoothing, now) - signal.limit * (1.0 - settings.margin)
+            let now = match settings.sum {
+                Sum::Episode => estimate(settings.form, &Measured { per_episode, per_step, length }),
+                Sum::Discounted => progress.discounted[cost],
+            };
+            let aim = signal.limit * (1.0 - settings.margin);
+            let correction = corrections.get_mut(i).map_or(0.0, |correction| {
+                *correction = next_correction(*correction, now, aim, settings);
+                *correction
+            });
+            progress.smooth(i, settings.smoothing, now) - aim * (1.0 - correction)
         };
         signals.constraints().iter().enumerate().map(excess).collect()
     }
@@ -386,6 +419,14 @@ impl Report {
         self.entropy = parts.iter().map(|part| part.entropy).sum::<f64>() / parts.len() as f64;
         self.passes = Passes::mean(parts.iter().map(|part| &part.passes));
     }
+}
+
+/// The next correction of a constraint whose cost should come to `aim`: an integral controller, which makes up for what the
+/// surrogates promise and do not keep.
+fn next_correction(correction: f64, cost: f64, aim: f64, settings: &Constraint) -> f64 {
+    // No correction helps with a limit of zero. Far from the limit the policy has to move first.
+    let error = if aim > 0.0 { (cost / aim - 1.0).clamp(-0.25, 0.25) } else { 0.0 };
+    (correction + settings.correction_rate * error).clamp(0.0, settings.correction_max)
 }
 
 /// Mean length of an episode; the time limit before the first has ended.

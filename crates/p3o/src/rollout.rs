@@ -19,12 +19,15 @@ pub struct Episode {
     pub costs: Vec<f64>,
     /// Number of steps.
     pub len: usize,
+    /// Sum of each cost discounted; empty unless asked for, and no part of a snapshot.
+    #[serde(skip)]
+    pub discounted: Vec<f64>,
 }
 
 impl Episode {
     /// Before the first step.
     pub fn new(costs: usize) -> Episode {
-        Episode { ret: 0.0, costs: vec![0.0; costs], len: 0 }
+        Episode { ret: 0.0, costs: vec![0.0; costs], len: 0, discounted: Vec::new() }
     }
 
     /// Takes in a step.
@@ -34,9 +37,16 @@ impl Episode {
         self.len += 1;
     }
 
+    /// Takes the costs of the step that follows into the discounted sums.
+    fn discount(&mut self, gamma: f64, costs: &[f32]) {
+        let factor = libm::pow(gamma, self.len as f64);
+        self.discounted.iter_mut().zip(costs).for_each(|(sum, cost)| *sum += factor * f64::from(*cost));
+    }
+
     /// What it has come to; the next one starts from zero.
     pub fn finish(&mut self) -> Episode {
-        std::mem::replace(self, Episode::new(self.costs.len()))
+        let next = Episode { discounted: vec![0.0; self.discounted.len()], ..Episode::new(self.costs.len()) };
+        std::mem::replace(self, next)
     }
 }
 
@@ -112,6 +122,8 @@ struct Plan {
     steps: usize,
     /// Whether the future of a truncated episode has a value.
     bootstrap: bool,
+    /// The discount of the costs where their discounted sums are asked for.
+    cost_gamma: Option<f64>,
 }
 
 /// For the environments that one thread steps together.
@@ -149,9 +161,30 @@ impl Collector {
             envs: vec![empty; count],
             carried: Carried { envs, obs, states: Vec::new() },
             workspaces: Vec::new(),
-            plan: Plan { steps, bootstrap },
+            plan: Plan { steps, bootstrap, cost_gamma: None },
             spec,
         })
+    }
+
+    /// Asks for discounted sums of the costs, from the episodes' first steps on.
+    pub fn discount(&mut self, gamma: f64) {
+        self.plan.cost_gamma = Some(gamma);
+        self.clear_discounted();
+    }
+
+    fn clear_discounted(&mut self) {
+        let costs = self.spec.costs.len();
+        self.carried.envs.iter_mut().for_each(|env| env.episode.discounted = vec![0.0; costs]);
+    }
+
+    /// The running episodes' discounted sums, one row per environment.
+    pub(crate) fn discounted(&self) -> Vec<Vec<f64>> {
+        self.carried.envs.iter().map(|env| env.episode.discounted.clone()).collect()
+    }
+
+    /// Continues from such sums.
+    pub(crate) fn set_discounted(&mut self, sums: Vec<Vec<f64>>) {
+        self.carried.envs.iter_mut().zip(sums).for_each(|(env, sums)| env.episode.discounted = sums);
     }
 
     /// Collects one batch. Worlds that can be split are shared out over the threads; what each does is independent of that.
@@ -229,6 +262,9 @@ impl Collector {
         envs.iter_mut().for_each(|env| (env.episode, env.first_cut) = (Episode::new(costs), None));
         let seeds: Vec<u64> = envs.iter_mut().map(|env| env.rng.next_u64()).collect();
         self.worlds.reset(&seeds, obs).map_err(|e| wrong(&e.to_string()))?;
+        if self.plan.cost_gamma.is_some() {
+            self.clear_discounted();
+        }
         Ok(false)
     }
 }
@@ -372,6 +408,9 @@ impl EnvSteps {
         let costs = &step.costs[i * costs..][..costs];
         self.given[0].push(step.rewards[i]);
         self.given[1..].iter_mut().zip(costs).for_each(|(given, &cost)| given.push(cost));
+        if let Some(gamma) = plan.cost_gamma {
+            env.episode.discount(gamma, costs);
+        }
         env.episode.add(step.rewards[i], costs);
         let (ended, last) = (step.ended(i), t + 1 == plan.steps);
         if ended {

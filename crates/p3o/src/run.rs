@@ -2,7 +2,7 @@
 
 use crate::algo::Passes;
 use crate::checkpoint;
-use crate::config::{Config, make_env};
+use crate::config::{Config, Sum, make_env};
 use crate::engine;
 use crate::error::Error;
 use crate::folder::{RunFolder, config_path, next_config_path, progress_path};
@@ -410,9 +410,13 @@ fn columns(learner: &Learner) -> Vec<String> {
     let constrained = learner.signals().constraint_names();
     let mut columns: Vec<String> = ["update", "steps", "episodes", "return", "length"].map(String::from).to_vec();
     columns.extend(costs.iter().map(|c| format!("cost_{c}")));
+    if learner.config().constraint.sum == Sum::Discounted {
+        columns.extend(costs.iter().map(|c| format!("discounted_{c}")));
+    }
     columns.extend(costs.iter().map(|c| format!("cost_per_step_{c}")));
     columns.extend(constrained.iter().map(|c| format!("offset_{c}")));
     columns.extend(constrained.iter().map(|c| format!("loss_cost_{c}")));
+    columns.extend(constrained.iter().zip(&learner.corrections).map(|(c, _)| format!("correction_{c}")));
     columns.extend(["loss", "loss_reward", "kl", "passes", "gradient_norm", "entropy"].map(String::from));
     let none = Passes::new(constrained.len());
     columns.extend(own_figures(learner, &none).into_iter().map(|(name, _)| name));
@@ -428,7 +432,7 @@ fn columns(learner: &Learner) -> Vec<String> {
 fn values(learner: &Learner, r: &Report) -> Vec<f64> {
     let mut row = vec![r.update as f64, r.steps as f64, r.episodes as f64, r.ret, r.length];
     let p = &r.passes;
-    for group in [&r.costs, &r.costs_per_step, &r.offsets, &p.loss_c] {
+    for group in [&r.costs, &r.discounted, &r.costs_per_step, &r.offsets, &p.loss_c, &r.corrections] {
         row.extend(group);
     }
     row.extend([p.loss, p.loss_r, p.kl, p.steps as f64, p.gradient_norm, r.entropy]);
@@ -449,7 +453,7 @@ fn tag(column: &str) -> String {
     let group = match column {
         "return" | "length" | "episodes" => "episode",
         "wall_s" | "steps_per_s" => "time",
-        c if c.starts_with("cost_") => "episode",
+        c if c.starts_with("cost_") || c.starts_with("discounted_") => "episode",
         c if c.starts_with("value_loss") || c.starts_with("explained") => "critic",
         _ => "policy",
     };

@@ -3,7 +3,7 @@
 use crate::util::{SMALL, method, one_line, small_task, spec_for, task_of};
 use p3o::algo::p3o::Form;
 use p3o::algo::{Constraints, Order};
-use p3o::config::{Activation, Agents, PRESETS, Preset, Setting, Takes, VERSION, count};
+use p3o::config::{Activation, Agents, PRESETS, Preset, Setting, Sum, Takes, Team, VERSION, count};
 use p3o::run::named_task;
 use p3o::{Algorithm, Config, ConfigError, Method, Request};
 use p3o_env::{EnvSpec, TASKS, tasks};
@@ -571,18 +571,18 @@ fn a_file_carries_the_version_of_its_format() {
         let text = small_task(&method.to_string(), task_of(method), &[]).to_toml();
         assert!(text.starts_with(&format!("version = {VERSION}\n")), "{text}");
         for (version, reason) in [
-            ("4", "these settings have version 4, and this program reads versions up to 3: it takes a newer p3o"),
-            ("0", "unknown version `0` (there is: 2, 3)"),
+            ("5", "these settings have version 5, and this program reads versions up to 4: it takes a newer p3o"),
+            ("0", "unknown version `0` (there is: 2, 3, 4)"),
             ("\"two\"", "unknown version `\"two\"`"),
         ] {
-            let other = text.replacen("version = 3", &format!("version = {version}"), 1);
+            let other = text.replacen("version = 4", &format!("version = {version}"), 1);
             let line = one_line(Config::from_toml(&other).unwrap_err());
             assert!(line.starts_with(reason), "{line}");
         }
     }
     // A newer file may hold what nobody knows yet; the version is what it is refused by.
-    let line = one_line(Config::from_toml("version = 4\n[new]\nsetting = 1\n").unwrap_err());
-    assert!(line.contains("version 4"), "{line}");
+    let line = one_line(Config::from_toml("version = 5\n[new]\nsetting = 1\n").unwrap_err());
+    assert!(line.contains("version 5"), "{line}");
 }
 
 #[test]
@@ -624,7 +624,7 @@ fn a_file_with_a_mistake_is_refused_with_its_line() {
     for (text, reason) in [
         ("", "missing field"),
         ("[algo]\n", "missing field"),
-        ("version = 3\n", "missing setting `task`"),
+        ("version = 4\n", "missing setting `task`"),
         ("hello", ""),
         ("\u{0}", ""),
         ("[[", ""),
@@ -656,12 +656,32 @@ fn a_joint_action_of_version_2_stays_one_of_all_combinations() {
     {
         let text = small_task(algo, task, &[]).to_toml();
         assert_eq!(Config::from_toml(&text).unwrap().env.get("joint"), None);
-        let old = text.replacen("version = 3", "version = 2", 1);
+        let old = text.replacen("version = 4", "version = 2", 1);
         let config = Config::from_toml(&old).unwrap();
         assert_eq!(config.env.get("joint").copied(), joint, "{algo} on {task}");
         assert_eq!(Config::from_toml(&config.to_toml()).unwrap(), config);
         let actions = named_task(&config).unwrap()().spec().action.outputs();
         assert_eq!(actions == 125, joint.is_some(), "{algo} on {task}");
+    }
+}
+
+/// Version 3 lacked two settings of a constraint, and Navigation had one layout.
+#[test]
+fn a_run_of_version_3_keeps_its_world_and_its_constraint() {
+    for (algo, task, layout) in
+        [("p3o", "Navigation", Some(0.0)), ("map3o", "SimpleSpread", None), ("ppo", "PointGoal", None)]
+    {
+        let text = small_task(algo, task, &[]).to_toml();
+        let added = |line: &&str| !["sum = ", "team = "].iter().any(|name| line.starts_with(name));
+        let old: String = text.lines().filter(added).map(|line| format!("{line}\n")).collect();
+        assert_eq!(text.lines().count() - old.lines().count(), if algo == "ppo" { 0 } else { 2 }, "{algo}");
+        assert_eq!(Config::from_toml(&old).is_err(), algo != "ppo", "today they must be there");
+        for version in ["2", "3"] {
+            let config = Config::from_toml(&old.replacen("version = 4", &format!("version = {version}"), 1)).unwrap();
+            assert_eq!((config.env.get("layout").copied(), config.constraint.sum), (layout, Sum::Episode), "{algo}");
+            assert_eq!(config.constraint.team, if algo == "ppo" { Team::Together } else { Team::Alone });
+            assert_eq!(Config::from_toml(&config.to_toml()).unwrap(), config);
+        }
     }
 }
 
@@ -740,22 +760,20 @@ fn a_mistake_in_a_file_of_version_1_has_its_line() {
 }
 
 #[test]
-fn the_quick_preset_suits_single_tasks_and_the_papers_is_literal() {
+fn the_quick_preset_is_one_for_all_tasks_and_the_papers_is_literal() {
     let of = |preset, algorithm: Algorithm, task| Config::preset(preset, algorithm, &spec(task)).unwrap();
-    let own = |config: &Config, name: &str| config.own.section().get(name).unwrap();
-    let ant = of("quick", Algorithm::P3o, "AntCircle");
-    assert_eq!((ant.policy.minibatch, ant.policy.passes, ant.critic.minibatch), (2000, 20, 2000));
-    assert!(ant.critic.normalize && ant.policy.target_kl == 0.02 && own(&ant, "balance") == toml::Value::Boolean(true));
-    // CPO and its kin take whole batches; PPO-L and its kin keep the base's.
-    let cpo = of("quick", Algorithm::Cpo, "AntCircle");
-    assert_eq!((cpo.rollout.batch, ant.rollout.batch, cpo.critic.minibatch), (8000, 8000, 2000));
-    assert!(!cpo.settings().iter().any(|setting| setting.key() == "policy.minibatch"));
-    let lagrangian = of("quick", Algorithm::PpoLag, "AntCircle");
-    assert_eq!((lagrangian.policy.minibatch, lagrangian.policy.passes, lagrangian.critic.minibatch), (0, 40, 2000));
-    let gather = of("quick", Algorithm::P3o, "PointGather");
-    assert!(gather.critic.normalize && !of("quick", Algorithm::P3o, "PointGoal").critic.normalize);
-    assert_eq!(of("quick", Algorithm::P3o, "PointCircle").rollout.cost_lambda, 0.95);
+    for algorithm in Algorithm::ALL {
+        let settings = |task| of("quick", *algorithm, task).differences();
+        for task in ["AntCircle", "PointGather", "PointCircle", "Navigation"] {
+            assert_eq!(settings(task), settings("PointGoal"), "{algorithm} on {task}");
+        }
+        let quick = of("quick", *algorithm, "PointGoal");
+        assert!(quick.policy.minibatch > 0 || algorithm.info().order == Order::Second, "{algorithm}");
+    }
     let paper = of("paper", Algorithm::P3o, "AntCircle");
+    let own = |name: &str| paper.own.section().get(name).unwrap();
     assert_eq!((paper.policy.minibatch, paper.policy.passes, paper.policy.target_kl), (0, 80, 0.01));
-    assert_eq!((paper.constraint.form, own(&paper, "balance")), (Form::Literal, toml::Value::Boolean(false)));
+    assert_eq!((paper.constraint.form, own("balance")), (Form::Literal, toml::Value::Boolean(false)));
+    assert_eq!((own("kappa"), paper.constraint.margin), (toml::Value::Float(20.0), 0.0));
+    assert_eq!((paper.constraint.correction_rate, paper.policy.entropy), (0.0, 0.0));
 }

@@ -1,8 +1,9 @@
 //! How far a cost is over its limit is measured in the units of its advantages.
 
 use crate::util::{Given, Script, rng, small};
-use p3o::Learner;
 use p3o::algo::p3o::{Form, Measured, cost_term, estimate, offset, standardize, standardize_reward};
+use p3o::config::{Sum, Team};
+use p3o::{Learner, checkpoint};
 use p3o_env::ActionSpace;
 use rand::RngExt;
 
@@ -32,6 +33,38 @@ fn offsets_by_hand() {
     // (35 - 25) / 1000 = 0.01 per step. The literal reading is ten times the other.
     for (form, expected) in FORMS.into_iter().zip([0.1, 0.1, 0.01, 0.01, 0.01]) {
         near(offset(form, 10.0, 1000.0, 0.99), expected);
+    }
+}
+
+/// N agents each choose 1 with probability p, and a step costs as many as do: J = N p in episodes of one step. All move to q at
+/// once. What the constraint is then, by the agents' mean surrogate over all joint choices; the ratio clips nowhere.
+fn team_constraint(team: Team, n: usize, p: f64, q: f64, limit: f64) -> f64 {
+    let mean: f64 = (0..1_u32 << n)
+        .map(|choices| {
+            let ones = f64::from(choices.count_ones());
+            let likelihood = p.powf(ones) * (1.0 - p).powf(n as f64 - ones);
+            let ratio = |agent: usize| if choices >> agent & 1 == 1 { q / p } else { (1.0 - q) / (1.0 - p) };
+            let advantage = ones - n as f64 * p;
+            let terms = (0..n).map(|agent| cost_term(ratio(agent), advantage, 10.0).0);
+            likelihood * terms.sum::<f64>() / n as f64
+        })
+        .sum();
+    mean + offset(Form::Raw, n as f64 * p - limit, 1.0, 0.99) / team.parts(n)
+}
+
+#[test]
+fn a_team_is_at_its_limit_where_its_constraint_is_zero() {
+    for (n, limit) in [(1, 0.3), (2, 0.9), (3, 1.2), (5, 2.0)] {
+        let at_limit = limit / n as f64;
+        // From above the limit and from below it.
+        for p in [0.5, 0.1] {
+            near(team_constraint(Team::Together, n, p, at_limit, limit), 0.0);
+            // Alone each agent goes as far as would be right for it, and all together N times as far: J + N (d - J).
+            let cost = n as f64 * p;
+            let far = (cost + n as f64 * (limit - cost)) / n as f64;
+            near(team_constraint(Team::Alone, n, p, far, limit), 0.0);
+            assert_eq!((far - at_limit).abs() > 0.01, n > 1);
+        }
     }
 }
 
@@ -134,4 +167,68 @@ fn the_rewards_advantage_is_standardised_or_left_as_it_is() {
     let report = first("raw");
     let (loss_r, distance) = (report.passes.loss_r, report.critic_losses[0].sqrt());
     assert!(loss_r < -0.1 && (loss_r + distance).abs() < 1e-5, "{loss_r} {distance}");
+}
+
+/// Episodes of ten steps of which the third, sixth and ninth cost 1.
+fn every_third() -> Script {
+    Script::new(ActionSpace::Discrete { n: 2 }, &["risk"], 10, vec![0.0], |t, _| Given {
+        obs: vec![t as f32 / 10.0],
+        reward: 0.0,
+        costs: vec![f32::from(u8::from(t % 3 == 0))],
+        terminated: false,
+        truncated: t == 10,
+    })
+}
+
+#[test]
+fn a_discounted_sum_is_held_against_the_limit() {
+    // With gamma 0.5 an episode comes to 0.5^2 + 0.5^5 + 0.5^8, and its steps count (1 - 0.5^10) / 0.5 together.
+    let (sum, weight) = (0.25 + 0.03125 + 0.00390625, 1.998_046_875);
+    near(Sum::Discounted.weight(10.0, 0.5), weight);
+    near(Sum::Discounted.weight(10.0, 0.999), (0..10).map(|t| 0.999_f64.powi(t)).sum());
+    near(Sum::Episode.weight(10.0, 0.5), 10.0);
+    let world = every_third();
+    // Two environments make 25 steps per batch: every second episode goes on in the next one.
+    let settings = ["rollout.envs=2", "rollout.batch=50", "rollout.cost_gamma=0.5", "constraint.margin=0"];
+    for (form, offset) in [("literal", 0.5 * (sum - 0.25)), ("raw", (sum - 0.25) / weight)] {
+        let form = format!("constraint.form={form}");
+        let own = ["constraint.sum=discounted", "limits.risk=0.25", &form];
+        let config = small("p3o", &world.spec, &[&settings[..], &own].concat());
+        let mut learner = Learner::new(config, &world.maker()).unwrap();
+        for _ in 0..4 {
+            let report = learner.update().unwrap();
+            assert!(report.episodes > 0);
+            near(report.discounted[0], sum);
+            near(report.costs[0], 3.0);
+            near(report.excess[0], sum - 0.25);
+            near(report.offsets[0], offset);
+        }
+    }
+    // Before an episode has ended, the batch's cost per step stands in: 1 of 4 steps, which count 1.998.
+    let short = ["rollout.envs=1", "rollout.batch=4", "rollout.cost_gamma=0.5", "constraint.margin=0"];
+    let config = small("p3o", &world.spec, &[&short[..], &["constraint.sum=discounted", "limits.risk=0.25"]].concat());
+    let report = Learner::new(config, &world.maker()).unwrap().update().unwrap();
+    assert_eq!(report.episodes, 0);
+    near(report.excess[0], weight / 4.0 - 0.25);
+}
+
+#[test]
+fn a_learner_keeps_the_sum_that_it_began_with() {
+    let world = every_third();
+    let learner = |sum: &str| {
+        let settings = ["rollout.envs=2", "rollout.batch=50", &format!("constraint.sum={sum}")];
+        Learner::new(small("p3o", &world.spec, &settings), &world.maker()).unwrap()
+    };
+    let home = tempfile::tempdir().unwrap();
+    for (saved, other) in [("episode", "discounted"), ("discounted", "episode")] {
+        let path = home.path().join(saved);
+        let mut first = learner(saved);
+        first.update().unwrap();
+        checkpoint::save(&mut first, &path).unwrap();
+        let line = checkpoint::load(&mut learner(other), &path).unwrap_err().to_string();
+        assert!(line.ends_with(&format!("its constraint.sum is {saved}, not {other}")), "{line}");
+        assert!(checkpoint::load(&mut learner(saved), &path).unwrap());
+        let changed = first.retune(|config| config.constraint.sum = Sum::of(other).unwrap());
+        assert!(changed.unwrap_err().to_string().contains("constraint.sum"));
+    }
 }

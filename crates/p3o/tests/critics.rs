@@ -19,7 +19,7 @@ fn batch(mean: f32, size: f32) -> (Vec<f32>, Vec<f32>) {
 
 fn settings(normalize: bool) -> Config {
     let mut config = Config::preset("quick", Algorithm::P3o, PointGoal::default().spec()).expect("a known preset");
-    config.critic.normalize = normalize;
+    (config.critic.normalize, config.critic.passes, config.critic.minibatch) = (normalize, 40, 0);
     config
 }
 

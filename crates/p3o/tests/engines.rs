@@ -81,6 +81,7 @@ fn update(problem: &Problem, algo: &str, changes: &[&str], fails_at: usize) -> (
         batch: &bench.batch,
         offsets: &bench.offsets,
         excess: &bench.excess,
+        limits: &[1.0; 16],
         settings: &config.policy,
         learning_rate: config.policy.learning_rate,
         multipliers: &mut [Multiplier::new(1.0)],

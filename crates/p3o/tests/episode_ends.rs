@@ -199,6 +199,20 @@ fn a_margin_is_held_back_from_the_limit() {
 }
 
 #[test]
+fn a_correction_grows_while_the_cost_is_over_its_limit_and_never_falls_below_zero() {
+    // J is 25, 50 and then 40 against 30: a sixth under, two thirds and a third over, which count as a quarter. So 0, 0.1 / 4 =
+    // 0.025, 0.05, 0.075 and 0.1 of 30 are added to J - 30.
+    let found = five_batches(&["constraint.form=raw", "constraint.correction_rate=0.1"]);
+    for ((_, excess), expected) in found.into_iter().zip([-5.0, 20.75, 11.5, 12.25, 13.0]) {
+        assert!((excess - expected).abs() < 1e-10, "{excess} is not {expected}");
+    }
+    // With a margin of a tenth the cost is to come to 27, and a bound holds the correction: 13 + 0.06 * 27 in the end.
+    let bounded = ["constraint.correction_max=0.06", "constraint.correction_rate=0.1", "constraint.margin=0.1"];
+    let (_, last) = five_batches(&[&["constraint.form=raw"][..], &bounded].concat())[4];
+    assert!((last - 14.62).abs() < 1e-10, "{last}");
+}
+
+#[test]
 fn a_smoothed_cost_keeps_a_share_of_what_it_was() {
     // 25, then (25 + 50) / 2 = 37.5, (37.5 + 40) / 2 = 38.75, 39.375 and 39.6875; 30 off.
     let found = five_batches(&["constraint.form=raw", "constraint.smoothing=0.5"]);

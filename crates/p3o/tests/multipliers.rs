@@ -73,3 +73,13 @@ fn an_update_moves_each_multiplier_by_its_own_excess_before_the_policy() {
         assert_eq!(figures.take(2).collect::<Vec<_>>(), expected, "{algo}");
     }
 }
+
+#[test]
+fn a_relative_multiplier_moves_by_the_share_of_its_limit() {
+    let mut problem = Problem::new(Head::Gaussian, 90, 2, 6).at_home();
+    problem.excess = vec![3.0, -3.0];
+    let mut multipliers = vec![Multiplier::new(1.0); 2];
+    problem.bench().update_by(&problem.config("focops", &["focops.multiplier_relative=true"]), &mut multipliers);
+    // Limits are 2: 1 +- 0.05 * 3 / 2.
+    multipliers.iter().zip([1.075, 0.925]).for_each(|(multiplier, expected)| close(multiplier.nu, expected));
+}

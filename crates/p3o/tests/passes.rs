@@ -1,6 +1,9 @@
 //! Algorithm 2 over the full batch: kappa grows from pass to pass, and the passes end at the edge of the trust region.
 
 use crate::problem::{Head, Problem};
+use crate::util::small_task;
+use p3o::Learner;
+use p3o::run::named_task;
 
 fn problem() -> Problem {
     let mut problem = Problem::new(Head::Gaussian, 130, 1, 11).at_home();
@@ -72,4 +75,19 @@ fn a_batch_with_a_number_that_is_not_finite_is_reported_and_not_stepped_on() {
         assert!(!report.is_finite(), "{report:?}");
         assert_eq!((report.steps, bench.bits()), (0, before));
     }
+}
+
+#[test]
+fn an_entropy_bonus_counts_below_its_ceiling_only() {
+    let after_an_update = |changes: &[&str]| {
+        let config = small_task("p3o", "PointGoal", changes);
+        let mut learner = Learner::new(config.clone(), &*named_task(&config).unwrap()).unwrap();
+        learner.update().unwrap();
+        learner.policy().parameters()
+    };
+    let (without, with) = (after_an_update(&[]), after_an_update(&["policy.entropy=0.1"]));
+    assert_ne!(without, with);
+    // A fresh policy has ln(2 pi e) / 2 - 0.5 = 0.9189 per action.
+    assert_eq!(after_an_update(&["policy.entropy=0.1", "policy.entropy_below=0.918"]), without);
+    assert_eq!(after_an_update(&["policy.entropy=0.1", "policy.entropy_below=0.92"]), with);
 }

@@ -413,6 +413,7 @@ impl Bench {
             batch: &self.batch,
             offsets: &self.offsets,
             excess: &self.excess,
+            limits: &[2.0; 16],
             settings: &config.policy,
             learning_rate: config.policy.learning_rate,
             multipliers,

@@ -89,6 +89,7 @@ fn a_killed_run_resumes_to_the_same_bits_on_any_number_of_threads() {
         check("mini-batches", &config("PointGoal", &mini)),
         check("mini-batches, normalised", &config("PointGoal", &[&mini[..], &normal].concat())),
         check("learning rates that fall", &config("PointGoal", &[&mini[..], &falling].concat())),
+        check("limits on discounted sums", &config("PointGoal", &["constraint.sum=discounted"])),
         check("networks that remember", &config("PointGoal", &["net.gru=8"])),
         check("a team that remembers", &config_of("map3o", "SimpleSpread", &[&TEAM[..], &["net.gru=8"]].concat())),
         check(
@@ -119,7 +120,13 @@ fn every_algorithm_resumes_to_the_same_bits() {
 fn a_checkpoint_holds_all_that_the_next_number_depends_on() {
     let home = tempfile::tempdir().unwrap();
     let (half, whole, other) = (home.path().join("half"), home.path().join("whole"), home.path().join("other"));
-    let changes = ["rollout.normalize_obs=true", "policy.minibatch=130", "constraint.smoothing=0.5", "net.gru=8"];
+    let changes = [
+        "rollout.normalize_obs=true",
+        "policy.minibatch=130",
+        "constraint.smoothing=0.5",
+        "constraint.correction_rate=0.1",
+        "net.gru=8",
+    ];
     let config = config("PointGoal", &changes);
     let make = named_task(&config).unwrap();
     let mut learner = Learner::new(config.clone(), &*make).unwrap();

@@ -153,6 +153,25 @@ fn a_decentralised_agents_critics_learn_what_a_learner_of_its_own_would() {
 }
 
 #[test]
+fn a_teams_offset_is_shared_out_among_its_agents() {
+    // Steps 3, 6 and 9 of an episode's ten cost 1, the limit is 1: (3 - 1) / 10 per step, between two agents a half of it each.
+    let settings =
+        ["rollout.envs=2", "rollout.batch=20", "constraint.form=raw", "constraint.margin=0", "limits.risk=1"];
+    for (algo, agents, team, expected) in [
+        ("map3o", 2, "together", 0.1),
+        ("map3o-dec", 2, "together", 0.1),
+        ("map3o", 2, "alone", 0.2),
+        ("map3o-dec", 2, "alone", 0.2),
+        ("p3o", 1, "together", 0.2),
+    ] {
+        let (world, team) = (script(agents), format!("constraint.team={team}"));
+        let config = small(algo, &world.spec, &[&settings[..], &[&*team]].concat());
+        let report = Learner::new(config, &world.maker()).unwrap().update().unwrap();
+        assert!((report.offsets[0] - expected).abs() < 1e-12, "{algo} {team}: {:?}", report.offsets);
+    }
+}
+
+#[test]
 fn an_update_is_the_same_on_any_number_of_threads() {
     for algo in ["map3o", "map3o-dec", "mappo", "mappo-lag", "mafocops", "maipo-dec"] {
         for changes in [&[][..], &["policy.minibatch=96", "critic.minibatch=64"]] {

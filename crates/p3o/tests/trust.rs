@@ -386,7 +386,7 @@ mod states {
 
     /// PPO-L with normalised observations and recurrent networks: it has every part that a checkpoint can have.
     fn trained() -> (Learner, Learner) {
-        let changes = ["rollout.normalize_obs=true", "net.gru=8"];
+        let changes = ["rollout.normalize_obs=true", "net.gru=8", "constraint.correction_rate=0.1"];
         let config = small_task("ppo-lag", "PointGoal", &changes);
         let mut learner = named_learner(config.clone());
         learner.update().unwrap();
@@ -444,6 +444,8 @@ mod states {
                 "`multipliers` holds a number that is not finite",
             ),
             (value("multipliers", vec![1, 2, 3]), "`multipliers` is damaged"),
+            (gone("corrections"), "it has no `corrections`"),
+            (value("corrections", postcard::to_stdvec(&[2.0][..]).unwrap()), "`corrections` are not those of a run"),
             (
                 value("normalizer", normalizer(9.0, &zeros[..59], &ones[..59], 1.0)),
                 "`normalizer` is for observations of 59 numbers, not 60",

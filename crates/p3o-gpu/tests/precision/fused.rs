@@ -116,6 +116,7 @@ impl Look {
             batch,
             offsets,
             excess: offsets,
+            limits: &[1.0; 16],
             settings: &settings,
             learning_rate: 0.0,
             multipliers: &mut [],

@@ -1,9 +1,10 @@
-//! The experiments and scales as they stand in `experiments/*.toml`.
+//! The experiments, the rows of the contest and the scales as they stand in `experiments/*.toml`.
 
 use p3o::config::known;
 use p3o::{Config, ConfigError, Error, Method, Request};
 use serde::{Deserialize, Deserializer, de};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Every experiment by name, in the order of the paper.
 const EXPERIMENTS: &[(&str, &str)] = &[
@@ -15,7 +16,11 @@ const EXPERIMENTS: &[(&str, &str)] = &[
     ("spread", include_str!("../../experiments/spread.toml")),
     ("pointgoal", include_str!("../../experiments/pointgoal.toml")),
 ];
+const CONTEST: &str = include_str!("../../experiments/contest.toml");
 const SCALES: &str = include_str!("../../experiments/scales.toml");
+
+/// The seeds of reported runs. Settings are chosen on others, from its end on.
+pub const REPORTED_SEEDS: Range<u64> = 100..1000;
 
 /// A table or figure of the paper.
 #[derive(Clone, Debug, Deserialize)]
@@ -28,6 +33,8 @@ pub struct Experiment {
     pub title: String,
     /// What it shows.
     pub about: String,
+    /// Its place among the experiments when runs are made: the lowest first.
+    pub turn: u8,
     /// Whether its learning curves are drawn.
     #[serde(default = "yes")]
     pub figures: bool,
@@ -50,6 +57,9 @@ pub struct Group {
     /// A curve beside which the others can hardly be told apart: its figure has a second row without it.
     #[serde(default)]
     pub towering: Option<String>,
+    /// The curves whose learning is drawn; all if none are named.
+    #[serde(default)]
+    pub drawn: Vec<String>,
     /// What is compared.
     pub curves: Vec<Curve>,
     /// What the paper says of it.
@@ -57,27 +67,74 @@ pub struct Group {
     pub claims: Vec<Claim>,
 }
 
-/// An algorithm with its settings, run with several seeds.
+/// A row of the contest: an algorithm with its own settings, the same for all tasks at every scale.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Curve {
-    /// As the paper calls it.
+pub struct Row {
+    /// As the report calls it.
     pub name: String,
     /// By the name that the command line has for it.
     #[serde(deserialize_with = "method")]
     pub algo: Method,
-    /// The number that it has for the setting of a study.
+    /// The preset that it starts from, if not the scale's.
     #[serde(default)]
-    pub at: Option<f64>,
+    pub preset: Option<String>,
     /// Its own settings; its algorithm must have all of them.
-    #[serde(default)]
+    pub set: Vec<String>,
+    /// Every difference from the paper's or the algorithm's original settings.
+    pub differs: String,
+    /// Whether its settings were chosen by trials; the paper's were not, and those who ignore costs have none of their own.
+    #[serde(default = "yes")]
+    pub chosen: bool,
+}
+
+/// A row of the contest in an experiment, run with several seeds.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "WrittenCurve")]
+pub struct Curve {
+    /// As the experiment calls it.
+    pub name: String,
+    /// The row's name.
+    pub row: String,
+    /// The row's algorithm.
+    pub algo: Method,
+    /// The row's preset, if it has its own.
+    pub preset: Option<String>,
+    /// The number that it has for the setting of a study.
+    pub at: Option<f64>,
+    /// The row's settings and its own; its algorithm must have all of them.
     pub set: Vec<String>,
     /// Its own limits, NAME=NUMBER or NAME=none.
-    #[serde(default)]
     pub limit: Vec<String>,
     /// The paper's means and halves of their 95 % intervals, of `return` and of costs.
-    #[serde(default)]
     pub paper: BTreeMap<String, (f64, f64)>,
+}
+
+/// A curve as it stands in a file: a row by name and what is different.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenCurve {
+    row: String,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    at: Option<f64>,
+    #[serde(default)]
+    set: Vec<String>,
+    #[serde(default)]
+    limit: Vec<String>,
+    #[serde(default)]
+    paper: BTreeMap<String, (f64, f64)>,
+}
+
+impl TryFrom<WrittenCurve> for Curve {
+    type Error = ConfigError;
+
+    fn try_from(written: WrittenCurve) -> Result<Curve, ConfigError> {
+        let WrittenCurve { row, name, at, set, limit, paper } = written;
+        let Row { algo, preset, set: own, .. } = Row::named(&row)?;
+        Ok(Curve { name: name.unwrap_or(row.clone()), row, algo, preset, at, set: [own, set].concat(), limit, paper })
+    }
 }
 
 /// A sentence of the paper as a rule.
@@ -100,9 +157,18 @@ pub struct Claim {
     /// The cost it is about; the task's only one if not given.
     #[serde(default)]
     pub cost: Option<String>,
+    /// The cost that `earlier_over` compares it with.
+    #[serde(default)]
+    pub than: Option<String>,
+    /// The curve whose runs those of `a` must differ from for anything to be said: a constraint that never worked proves nothing.
+    #[serde(default)]
+    pub unlike: Option<String>,
     /// The share of the return or of the limit within which `stable_over` and `reaches_limit` hold.
     #[serde(default)]
     pub within: f64,
+    /// The share of the return of `b` by which that of `a` is higher; a negative one allows it to be so much lower.
+    #[serde(default)]
+    pub by: f64,
 }
 
 /// What a claim says.
@@ -113,9 +179,9 @@ pub enum Kind {
     KeepsLimit,
     /// The cost of `a` is over its limit.
     Violates,
-    /// The cost of `a` is within a share of its limit.
+    /// The cost of `a` is within a share of the limit that it was trained for.
     ReachesLimit,
-    /// `a` earns more than `b`.
+    /// `a` earns more than `b`, by a share of it.
     HigherReturn,
     /// `a` costs less than `b`.
     LowerCost,
@@ -127,6 +193,8 @@ pub enum Kind {
     LessSteady,
     /// The returns of all curves are within a share of their mean.
     StableOver,
+    /// The cost of `a` is over its limit earlier in training than another cost.
+    EarlierOver,
 }
 
 /// How large the experiments are.
@@ -140,6 +208,8 @@ pub struct Scale {
     pub about: String,
     /// The preset that everything starts from.
     pub preset: String,
+    /// The seed of the first run of every curve.
+    pub first_seed: u64,
     /// Runs of every curve.
     pub seeds: u16,
     /// Whether its runs are long enough to decide anything.
@@ -171,11 +241,11 @@ fn yes() -> bool {
     true
 }
 
-fn method<'de, D: Deserializer<'de>>(from: D) -> Result<Method, D::Error> {
+pub(super) fn method<'de, D: Deserializer<'de>>(from: D) -> Result<Method, D::Error> {
     Method::named(&String::deserialize(from)?).map_err(de::Error::custom)
 }
 
-fn steps<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+pub(super) fn steps<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     let number = f64::deserialize(from)?;
     let whole = number >= 1.0 && number.fract() == 0.0;
     whole.then_some(Some(number as u64)).ok_or_else(|| de::Error::custom(format!("{number} is not a number of steps")))
@@ -201,11 +271,38 @@ impl Experiment {
     }
 }
 
+impl Row {
+    /// All of them.
+    pub fn all() -> Vec<Row> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Contest {
+            row: Vec<Row>,
+        }
+        toml::from_str::<Contest>(CONTEST).unwrap_or_else(|e| panic!("experiments/contest.toml: {e}")).row
+    }
+
+    /// The one with this name.
+    pub fn named(name: &str) -> Result<Row, ConfigError> {
+        let rows = Row::all();
+        known("row", name, rows.iter().map(|row| row.name.as_str()))?;
+        Ok(rows.into_iter().find(|row| row.name == name).expect("it is known"))
+    }
+}
+
 impl Scale {
+    /// Scales by name; what is wrong with them, if anything is.
+    pub fn read(text: &str) -> Result<BTreeMap<String, Scale>, String> {
+        let scales: BTreeMap<String, Scale> = toml::from_str(text).map_err(|e| e.to_string())?;
+        for (name, scale) in &scales {
+            scale.check_seeds(scale.most_seeds()).map_err(|e| format!("{name}: {e}"))?;
+        }
+        Ok(scales)
+    }
+
     /// The one with this name.
     pub fn named(name: &str) -> Result<Scale, ConfigError> {
-        let mut scales: BTreeMap<String, Scale> =
-            toml::from_str(SCALES).unwrap_or_else(|e| panic!("experiments/scales.toml: {e}"));
+        let mut scales = Scale::read(SCALES).unwrap_or_else(|e| panic!("experiments/scales.toml: {e}"));
         known("scale", name, scales.keys().map(String::as_str))?;
         let scale = scales.remove(name).expect("it is known");
         Ok(Scale { name: name.to_string(), ..scale })
@@ -216,14 +313,30 @@ impl Scale {
         self.tasks.get(task).and_then(|t| t.seeds).unwrap_or(self.seeds)
     }
 
-    /// What a curve asks for: what the scale and the task share between all algorithms, and the curve's own settings over it.
+    /// Runs of a curve on the task that has most.
+    pub(super) fn most_seeds(&self) -> u16 {
+        self.tasks.values().filter_map(|t| t.seeds).fold(self.seeds, u16::max)
+    }
+
+    /// Whether so many runs have seeds of [`REPORTED_SEEDS`] alone.
+    pub(super) fn check_seeds(&self, seeds: u16) -> Result<(), ConfigError> {
+        let Range { start, end } = REPORTED_SEEDS;
+        let last = (self.first_seed + u64::from(seeds)).saturating_sub(1);
+        let outside = [self.first_seed, last].into_iter().find(|seed| !REPORTED_SEEDS.contains(seed));
+        outside.map_or(Ok(()), |seed| {
+            let takes = format!("at least {start} and below {end} where results are reported");
+            Err(ConfigError::OutOfRange { key: "a seed".into(), takes, given: seed.to_string() })
+        })
+    }
+
+    /// What a curve asks for: what the scale and the task share between all algorithms, and the row's and the curve's settings over it.
     pub fn request(&self, task: &str, curve: &Curve) -> Request {
         let of_task = self.tasks.get(task);
         let steps = of_task.and_then(|t| t.steps).map(|steps| format!("run.steps={steps}"));
         let shared = of_task.map(|t| t.set.as_slice()).unwrap_or_default();
         let settings = [&self.set, shared, &curve.set].concat();
         Request {
-            preset: self.preset.clone(),
+            preset: curve.preset.as_ref().unwrap_or(&self.preset).clone(),
             set: steps.into_iter().chain(settings).collect(),
             limits: curve.limit.clone(),
             shared: true,

@@ -3,6 +3,7 @@
 //! [`data`] reads what is to be run and what the paper says of it from `experiments/*.toml`; [`plan`] makes runs of it, each in
 //! a folder named by what it is, so that experiments share them; [`estimate`] says how long they will take; [`results`] reads
 //! what has been finished; [`verdict`] holds it against the paper's claims; [`report`] tells it all, by way of [`document`].
+//! [`trials`] are the runs by which settings are chosen before.
 
 pub mod data;
 pub mod document;
@@ -10,8 +11,10 @@ pub mod estimate;
 pub mod plan;
 pub mod report;
 pub mod results;
+pub mod trials;
 pub mod verdict;
 
-pub use data::{Experiment, Scale};
+pub use data::{Experiment, Row, Scale};
 pub use plan::Plan;
 pub use results::Results;
+pub use trials::{TrialPlan, Trials};

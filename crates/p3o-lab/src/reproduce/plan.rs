@@ -6,7 +6,7 @@ use p3o::config::Run;
 use p3o::record::fnv1a;
 use p3o::{Config, Error};
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The runs of some experiments at one scale.
 pub struct Plan {
@@ -14,7 +14,7 @@ pub struct Plan {
     pub scale: Scale,
     /// The experiments.
     pub experiments: Vec<Experiment>,
-    /// Every run once, the first seeds of all experiments first.
+    /// Every run once, the first seeds of all experiments first, and of these the experiments by their turn.
     pub jobs: Vec<Job>,
     /// A short name for every run.
     pub names: Vec<String>,
@@ -25,6 +25,7 @@ pub struct Plan {
 impl Plan {
     /// Experiments at a scale, with another number of seeds if wanted, in `folder`.
     pub fn new(experiments: Vec<Experiment>, scale: Scale, seeds: Option<u16>, folder: &Path) -> Result<Plan, Error> {
+        scale.check_seeds(seeds.unwrap_or(scale.most_seeds()))?;
         let configs = |group: &Group| -> Result<Vec<Config>, Error> {
             group.curves.iter().map(|curve| scale.config(&group.task, curve)).collect()
         };
@@ -32,38 +33,62 @@ impl Plan {
             experiments.iter().map(|e| e.group.iter().map(configs).collect()).collect();
         let configs = configs?;
         let empty = |e: &Experiment| e.group.iter().map(|g| vec![Vec::new(); g.curves.len()]).collect();
-        let runs = experiments.iter().map(empty).collect();
-        let mut plan = Plan { scale, experiments, jobs: Vec::new(), names: Vec::new(), runs };
-        let mut known: HashMap<String, usize> = HashMap::new();
-        let most = plan.scale.tasks.values().filter_map(|t| t.seeds).fold(plan.scale.seeds, u16::max);
-        for seed in 0..seeds.unwrap_or(most) {
-            for (e, configs) in configs.iter().enumerate() {
-                for (g, configs) in configs.iter().enumerate() {
-                    let group = &plan.experiments[e].group[g];
-                    if seed >= seeds.unwrap_or(plan.scale.seeds_of(&group.task)) {
+        let mut runs: Vec<Vec<Vec<Vec<usize>>>> = experiments.iter().map(empty).collect();
+        let mut order: Vec<usize> = (0..experiments.len()).collect();
+        order.sort_by_key(|&e| experiments[e].turn);
+        let mut all = Jobs::new(&scale.name, folder);
+        for run in 0..seeds.unwrap_or(scale.most_seeds()) {
+            let seed = scale.first_seed + u64::from(run);
+            for &e in &order {
+                for (g, group) in experiments[e].group.iter().enumerate() {
+                    if run >= seeds.unwrap_or(scale.seeds_of(&group.task)) {
                         continue;
                     }
-                    for (c, config) in configs.iter().enumerate() {
-                        let name = folder_name(config, &plan.scale.name, seed);
-                        let run = *known.entry(name.clone()).or_insert_with(|| {
-                            let mut config = config.clone();
-                            config.run.seed = u64::from(seed);
-                            plan.jobs.push(Job { config, folder: folder.join("runs").join(name) });
-                            plan.names.push(format!("{} {} seed {seed}", group.task, group.curves[c].name));
-                            plan.jobs.len() - 1
-                        });
-                        plan.runs[e][g][c].push(run);
+                    for (c, config) in configs[e][g].iter().enumerate() {
+                        runs[e][g][c].push(all.add(config, seed, &group.curves[c].name));
                     }
                 }
             }
         }
-        Ok(plan)
+        let Jobs { jobs, names, .. } = all;
+        Ok(Plan { scale, experiments, jobs, names, runs })
+    }
+}
+
+/// Runs that are collected, each once.
+pub(super) struct Jobs {
+    /// The runs.
+    pub jobs: Vec<Job>,
+    /// A short name for every run.
+    pub names: Vec<String>,
+    known: HashMap<String, usize>,
+    scale: String,
+    folder: PathBuf,
+}
+
+impl Jobs {
+    /// None yet, of a scale and in a folder.
+    pub fn new(scale: &str, folder: &Path) -> Jobs {
+        let (jobs, names, known) = (Vec::new(), Vec::new(), HashMap::new());
+        Jobs { jobs, names, known, scale: scale.to_string(), folder: folder.join("runs") }
+    }
+
+    /// The place of a run, which is a new one if it is not known yet.
+    pub fn add(&mut self, config: &Config, seed: u64, curve: &str) -> usize {
+        let name = folder_name(config, &self.scale, seed);
+        *self.known.entry(name.clone()).or_insert_with(|| {
+            let mut config = config.clone();
+            config.run.seed = seed;
+            self.names.push(format!("{} {curve} seed {seed}", config.task));
+            self.jobs.push(Job { config, folder: self.folder.join(name) });
+            self.jobs.len() - 1
+        })
     }
 }
 
 /// What a run is, as a folder's name: any change of what distinguishes it gives another one, and its seeds stand side by
 /// side. Settings at their base values do not count, so that a new setting leaves the names of earlier runs alone.
-fn folder_name(config: &Config, scale: &str, seed: u16) -> String {
+fn folder_name(config: &Config, scale: &str, seed: u64) -> String {
     let mut lines = vec![config.task.clone(), config.method().to_string(), format!("steps={}", config.run.steps)];
     for (table, numbers) in [("env", &config.env), ("limits", &config.limits)] {
         lines.extend(numbers.iter().map(|(name, x)| format!("{table}.{name}={x}")));

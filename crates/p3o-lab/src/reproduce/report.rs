@@ -1,9 +1,9 @@
 //! The report: what was run, what came out beside what the paper says, and a verdict on each of its claims.
 
-use super::data::{Experiment, Group};
+use super::data::{Claim, Experiment, Group, Row as Contestant};
 use super::document::{Block, Document};
 use super::results::{Results, Spot, short};
-use super::verdict::{Judgement, Verdict, judge, range};
+use super::verdict::{Judged, Judgement, LEVEL, Verdict, judge, range};
 use crate::figure::{Limit, Picture, Row, Study, curves, studies};
 use crate::statistics::{Interval, iqm_ci95, mean_ci95, probability_of_improvement};
 use p3o::record::{Table, write_atomic};
@@ -26,7 +26,7 @@ pub fn write(results: &Results, command: &str, folder: &Path) -> Result<(), Erro
 
 /// All of it.
 pub fn document(results: &Results, command: &str) -> Document {
-    let judged = judge_all(results);
+    let judged = judge(results);
     let mut blocks = opening(results);
     blocks.extend(overview(results, &judged));
     for (e, experiment) in results.plan.experiments.iter().enumerate() {
@@ -34,18 +34,12 @@ pub fn document(results: &Results, command: &str) -> Document {
         blocks.push(Block::Text(experiment.about.clone()));
         for (g, group) in experiment.group.iter().enumerate() {
             blocks.push(Block::Heading(3, group.task.clone()));
-            blocks.extend(section(results, (e, g), &judged[e][g]));
+            blocks.extend(section(results, (e, g), &judged.claims[e][g]));
         }
     }
     blocks.extend(settings(results));
     blocks.extend(circumstances(results, command));
     Document { title: "P3O: the paper's experiments, run again".into(), blocks }
-}
-
-fn judge_all(results: &Results) -> Vec<Vec<Vec<Judgement>>> {
-    let group = |e: usize, g: usize, group: &Group| group.claims.iter().map(|c| judge(results, (e, g), c)).collect();
-    let experiment = |(e, x): (usize, &Experiment)| x.group.iter().enumerate().map(|(g, x)| group(e, g, x)).collect();
-    results.plan.experiments.iter().enumerate().map(experiment).collect()
 }
 
 fn opening(results: &Results) -> Vec<Block> {
@@ -68,8 +62,14 @@ fn opening(results: &Results) -> Vec<Block> {
         )),
         Block::Text(
             "Every figure of a run is its mean over the last tenth of training. ± is half of Student's 95 % interval over \
-             the seeds. A claim agrees or differs where a 95 % interval leaves no doubt: Student's of a mean against a limit, \
-             Welch's of a difference between two means. Otherwise, or with fewer than two seeds, it is not decided."
+             the seeds. A cost per step is what early ends of episodes cannot lower. Trained for: the limit less the margin that \
+             a run held back of it."
+                .into(),
+        ),
+        Block::Text(
+            "A claim's p value is twice the smaller of two one-sided ones, of what it says and of the opposite: Student's for a mean \
+             against a limit, Welch's for two means, two one-sided tests for a band. Holm's correction over all claims, each set of \
+             runs counted once, decides which agree or differ. Otherwise, or with fewer than two seeds, a claim is not decided."
                 .into(),
         ),
         Block::Text(
@@ -83,19 +83,25 @@ fn opening(results: &Results) -> Vec<Block> {
     blocks
 }
 
-/// How many claims of each experiment came to which verdict.
-fn overview(results: &Results, judged: &[Vec<Vec<Judgement>>]) -> Vec<Block> {
+/// How many claims of each experiment came to which verdict, each of them counted once.
+fn overview(results: &Results, judged: &Judged) -> Vec<Block> {
     let all = [Verdict::Agrees, Verdict::Differs, Verdict::NotDecided];
-    let count = |of: &[Vec<Judgement>], verdict: Verdict| of.iter().flatten().filter(|j| j.verdict == verdict).count();
+    let is = |j: &&Judgement, verdict: Verdict| j.verdict == verdict && j.before.is_none();
+    let count = |of: &[Vec<Judgement>], verdict: Verdict| of.iter().flatten().filter(|j| is(j, verdict)).count();
     let row = |(experiment, of): (&Experiment, &Vec<Vec<Judgement>>)| {
         let counts = all.map(|v| count(of, v).to_string());
         std::iter::once(experiment.title.clone()).chain(counts).collect()
     };
-    let mut rows: Vec<Vec<String>> = results.plan.experiments.iter().zip(judged).map(row).collect();
-    let total = |v: Verdict| judged.iter().map(|of| count(of, v)).sum::<usize>().to_string();
+    let mut rows: Vec<Vec<String>> = results.plan.experiments.iter().zip(&judged.claims).map(row).collect();
+    let total = |v: Verdict| judged.claims.iter().map(|of| count(of, v)).sum::<usize>().to_string();
     rows.push(std::iter::once("all".to_string()).chain(all.map(total)).collect());
     let head = std::iter::once("claims").chain(all.map(Verdict::words)).map(String::from).collect();
-    vec![Block::Heading(2, "What became of the paper's claims".into()), Block::Table { head, rows }]
+    let note = format!(
+        "{} different claims, corrected together: the probability of a single wrong verdict is at most {LEVEL}. {} of those not \
+         decided would be without the correction.",
+        judged.distinct, judged.undecided
+    );
+    vec![Block::Heading(2, "What became of the paper's claims".into()), Block::Table { head, rows }, Block::Text(note)]
 }
 
 fn section(results: &Results, (e, g): (usize, usize), judged: &[Judgement]) -> Vec<Block> {
@@ -104,9 +110,8 @@ fn section(results: &Results, (e, g): (usize, usize), judged: &[Judgement]) -> V
     blocks.extend(study(results, (e, g)));
     blocks.extend(learning(results, (e, g)));
     let head = ["the paper says", "here", "evidence"].map(String::from).to_vec();
-    let row = |(claim, j): (&super::data::Claim, &Judgement)| {
-        vec![claim.paper.clone(), j.verdict.words().to_string(), j.evidence.clone()]
-    };
+    let row =
+        |(claim, j): (&Claim, &Judgement)| vec![claim.paper.clone(), j.verdict.words().to_string(), j.evidence.clone()];
     blocks.push(Block::Table { head, rows: group.claims.iter().zip(judged).map(row).collect() });
     blocks
 }
@@ -114,9 +119,11 @@ fn section(results: &Results, (e, g): (usize, usize), judged: &[Judgement]) -> V
 /// Learning curves of what is finished.
 fn learning(results: &Results, (e, g): (usize, usize)) -> Option<Block> {
     let experiment = &results.plan.experiments[e];
-    let Group { task, towering, .. } = &experiment.group[g];
+    let Group { task, towering, drawn, .. } = &experiment.group[g];
     let tables = |spot: Spot| -> Vec<Table> { results.of(spot).iter().map(|run| run.progress.clone()).collect() };
-    let named = results.spots(e, g).into_iter().map(|spot| (results.name(spot).to_string(), tables(spot)));
+    let is_drawn = |spot: &Spot| drawn.is_empty() || drawn.iter().any(|name| name == results.name(*spot));
+    let spots = results.spots(e, g).into_iter().filter(is_drawn);
+    let named = spots.map(|spot| (results.name(spot).to_string(), tables(spot)));
     let groups: Vec<(String, Vec<Table>)> = named.filter(|(_, tables)| !tables.is_empty()).collect();
     let limit = |name: String| (name.clone(), results.common_limit(e, g, &name));
     let costs: Vec<(String, Option<f64>)> = results.costs(e, g).into_iter().map(limit).collect();
@@ -146,14 +153,21 @@ fn study(results: &Results, (e, g): (usize, usize)) -> Option<Block> {
     let setting = group.study.as_ref()?;
     let costs = results.costs(e, g);
     let panel = |what: &str, limit: Limit, values: &dyn Fn(Spot) -> Vec<f64>| {
-        let point = |spot: Spot| Some((group.curves[spot.curve].at?, mean_ci95(&values(spot))));
-        let known = results.spots(e, g).into_iter().filter(|s| !values(*s).is_empty()).filter_map(point);
+        let mut series: Vec<(String, Vec<(f64, Interval)>)> = Vec::new();
+        for spot in results.spots(e, g) {
+            let (curve, values) = (&group.curves[spot.curve], values(spot));
+            let Some(at) = curve.at.filter(|_| !values.is_empty()) else { continue };
+            if series.last().is_none_or(|(row, _)| *row != curve.row) {
+                series.push((curve.row.clone(), Vec::new()));
+            }
+            series.last_mut().expect("it was just made").1.push((at, mean_ci95(&values)));
+        }
         Study {
             title: format!("{}: {what}", group.task),
             x_label: setting.clone(),
             y_label: what.to_string(),
             limit,
-            series: vec![("P3O".to_string(), known.collect())],
+            series,
         }
     };
     let mut panels = vec![panel("return", Limit::None, &|spot| results.returns(spot))];
@@ -162,7 +176,7 @@ fn study(results: &Results, (e, g): (usize, usize)) -> Option<Block> {
         let limit = results.common_limit(e, g, cost).map_or(Limit::Diagonal, Limit::At);
         panels.push(panel(cost, limit, &|spot| results.finals(spot, cost)));
     }
-    if panels[0].series[0].1.is_empty() {
+    if panels[0].series.is_empty() {
         return None;
     }
     let drawn = studies(&[panels], "bars: 95 % intervals over the seeds");
@@ -177,9 +191,11 @@ pub fn means(results: &Results, (e, g): (usize, usize)) -> Block {
     let costs = results.costs(e, g);
     let mut head: Vec<String> = ["", "seeds", "return"].map(String::from).to_vec();
     head.extend(quoted.then(|| "the paper's".to_string()));
+    head.push("length".into());
     for cost in &costs {
         head.push(results.common_limit(e, g, cost).map_or(cost.clone(), |limit| format!("{cost} (limit {limit})")));
         head.extend(quoted.then(|| "the paper's".to_string()));
+        head.extend(["per step", "trained for"].map(String::from));
     }
     head.push("limits kept".into());
     let row = |spot: Spot| {
@@ -191,9 +207,13 @@ pub fn means(results: &Results, (e, g): (usize, usize)) -> Block {
         let seeds = if runs == planned { runs.to_string() } else { format!("{runs} of {planned}") };
         let mut row = vec![results.name(spot).to_string(), seeds, plus_minus(&mean_ci95(&results.returns(spot)))];
         row.extend(quote("return"));
+        row.push(short(mean_ci95(&results.lengths(spot)).mean));
         for cost in &costs {
             row.push(plus_minus(&mean_ci95(&results.finals(spot, cost))));
             row.extend(quote(cost));
+            let per_step = mean_ci95(&results.per_step(spot, cost)).mean;
+            row.push(if per_step.is_nan() { "-".into() } else { format!("{per_step:.4}") });
+            row.push(short(mean_ci95(&results.trained_for(spot, cost)).mean));
         }
         row.push(format!("{} of {runs}", results.kept(spot)));
         row
@@ -251,15 +271,27 @@ fn settings(results: &Results) -> Vec<Block> {
             }
         }
     }
+    let first = plan.scale.first_seed;
     vec![
         Block::Heading(2, "Settings".into()),
-        Block::Text(
-            "Every run is one of these with --seed 0, 1, ...; all else is the preset's, and each run's folder has it in \
-             full in config.toml. Algorithms share what the scale and their task set, as far as they have these settings."
-                .into(),
-        ),
+        contestants(results),
+        Block::Text(format!(
+            "Every run is one of these with --seed {first}, {}, ...; all else is the preset's, and each run's folder has it in \
+             full in config.toml. Algorithms share what the scale and their task set, as far as they have these settings.",
+            first + 1
+        )),
         Block::Code(lines.join("\n")),
     ]
+}
+
+/// The rows of the contest that the report has, with their own settings.
+fn contestants(results: &Results) -> Block {
+    let groups = || results.plan.experiments.iter().flat_map(|e| &e.group);
+    let is_here = |row: &Contestant| groups().any(|group| group.curves.iter().any(|curve| curve.row == row.name));
+    let row = |row: Contestant| vec![row.name, row.algo.to_string(), row.set.join(" "), row.differs];
+    let head = ["row", "algorithm", "its own settings on all tasks", "differs from the original"];
+    let rows = Contestant::all().into_iter().filter(is_here).map(row).collect();
+    Block::Table { head: head.map(String::from).to_vec(), rows }
 }
 
 /// The command that trains what is asked for.

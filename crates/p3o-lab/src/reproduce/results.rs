@@ -3,10 +3,11 @@
 use super::plan::Plan;
 use crate::statistics::{self, Overshoot};
 use crate::sweep::Job;
-use p3o::Error;
+use p3o::algo::Constraints;
 use p3o::record::{Summary as Sample, Table, write_atomic};
 use p3o::run::{Summary, named_task};
-use std::collections::HashMap;
+use p3o::{Config, Error};
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use std::path::Path;
 use std::rc::Rc;
@@ -18,6 +19,12 @@ pub struct Outcome {
     pub summary: Summary,
     /// A row per update.
     pub progress: Table,
+    /// Mean length of the episodes that ended in the last tenth; none if none ended.
+    pub length: Option<f64>,
+    /// Mean cost of a step in the last tenth.
+    pub per_step: BTreeMap<String, f64>,
+    /// The limits that it trained for: what its margin left of them.
+    pub trained_for: BTreeMap<String, f64>,
 }
 
 /// Where a curve stands in a plan.
@@ -50,12 +57,69 @@ pub struct Results<'a> {
     pub known: Vec<Known>,
 }
 
+impl Outcome {
+    /// Of a run with these settings.
+    pub fn new(config: &Config, summary: Summary, progress: Table) -> Outcome {
+        let ignores = config.algorithm().info().constraints == Constraints::None;
+        let limits = config.limits.iter().filter(|_| !ignores);
+        let trained_for = limits.map(|(name, limit)| (name.clone(), limit * (1.0 - config.constraint.margin)));
+        let per_step =
+            |name: &String| Some((name.clone(), late_mean(&progress, &format!("cost_per_step_{name}"), None)?));
+        Outcome {
+            length: late_mean(&progress, "length", Some("episodes")),
+            per_step: summary.costs.keys().filter_map(per_step).collect(),
+            trained_for: trained_for.collect(),
+            summary,
+            progress,
+        }
+    }
+
+    /// Whether two runs came to the very same results.
+    fn is_like(&self, other: &Outcome) -> bool {
+        let means = |o: &Outcome| o.summary.costs.values().map(|cost| cost.mean).collect::<Vec<_>>();
+        self.summary.return_mean == other.summary.return_mean && means(self) == means(other)
+    }
+
+    /// The steps after which a cost was over a limit for the first time; all steps if it never was.
+    fn first_over(&self, cost: &str, limit: f64) -> f64 {
+        let (steps, costs) = (column(&self.progress, "steps"), column(&self.progress, &format!("cost_{cost}")));
+        let over = steps.iter().zip(&costs).find(|(_, cost)| **cost > limit).map(|(steps, _)| *steps);
+        over.or(steps.last().copied()).unwrap_or(f64::NAN)
+    }
+}
+
+/// The mean of a column over the last tenth of the steps, weighted by another column if one is named; none without values.
+fn late_mean(table: &Table, name: &str, weight: Option<&str>) -> Option<f64> {
+    let (steps, value) = (table.column("steps")?, table.column(name)?);
+    let weight = weight.map(|weight| table.column(weight));
+    let end = table.rows.last()?[steps];
+    let (mut sum, mut weights) = (0.0, 0.0);
+    for row in table.rows.iter().filter(|row| row[steps] > 0.9 * end && row[value].is_finite()) {
+        let w = weight.map_or(Some(1.0), |at| Some(row[at?]))?;
+        sum += w * row[value];
+        weights += w;
+    }
+    (weights > 0.0).then_some(sum / weights)
+}
+
 impl Known {
-    fn outcome(&self) -> Option<&Outcome> {
+    /// What is known of a job.
+    pub fn of(job: &Job) -> Known {
+        match (job.results(), job.failure()) {
+            (Ok(Some((summary, progress))), _) => Known::Outcome(Rc::new(Outcome::new(&job.config, summary, progress))),
+            (Ok(None), None) => Known::Nothing,
+            (Ok(None), Some(failure)) => Known::Trouble(format!("{}: {failure}", job.folder.display())),
+            (Err(error), _) => Known::Trouble(error.to_string()),
+        }
+    }
+
+    /// The run's results, if it is finished.
+    pub fn outcome(&self) -> Option<&Outcome> {
         if let Known::Outcome(outcome) = self { Some(outcome) } else { None }
     }
 
-    fn trouble(&self) -> Option<&str> {
+    /// What is wrong with it, if anything is.
+    pub fn trouble(&self) -> Option<&str> {
         if let Known::Trouble(trouble) = self { Some(trouble) } else { None }
     }
 }
@@ -63,13 +127,7 @@ impl Known {
 impl<'a> Results<'a> {
     /// Reads what is there.
     pub fn read(plan: &'a Plan) -> Self {
-        let read = |job: &Job| match (job.results(), job.failure()) {
-            (Ok(Some((summary, progress))), _) => Known::Outcome(Rc::new(Outcome { summary, progress })),
-            (Ok(None), None) => Known::Nothing,
-            (Ok(None), Some(failure)) => Known::Trouble(format!("{}: {failure}", job.folder.display())),
-            (Err(error), _) => Known::Trouble(error.to_string()),
-        };
-        Results { plan, known: plan.jobs.iter().map(read).collect() }
+        Results { plan, known: plan.jobs.iter().map(Known::of).collect() }
     }
 
     /// What is known of the runs of another plan, as far as they are this one's too.
@@ -115,7 +173,8 @@ impl<'a> Results<'a> {
         &self.plan.experiments[s.experiment].group[s.group].curves[s.curve].name
     }
 
-    fn jobs(&self, s: Spot) -> &[usize] {
+    /// The places of a curve's runs among the plan's jobs.
+    pub fn jobs(&self, s: Spot) -> &[usize] {
         &self.plan.runs[s.experiment][s.group][s.curve]
     }
 
@@ -174,6 +233,42 @@ impl<'a> Results<'a> {
         self.of(s).iter().filter_map(|run| run.summary.costs.get(cost)?.mean).collect()
     }
 
+    /// The mean lengths of episodes of a curve's runs over the last tenth.
+    pub fn lengths(&self, s: Spot) -> Vec<f64> {
+        self.of(s).iter().filter_map(|run| run.length).collect()
+    }
+
+    /// What a step of a curve's runs cost over the last tenth.
+    pub fn per_step(&self, s: Spot, cost: &str) -> Vec<f64> {
+        self.of(s).iter().filter_map(|run| run.per_step.get(cost).copied()).collect()
+    }
+
+    /// The limits that a curve's runs really trained for; none if they ignored the cost.
+    pub fn trained_for(&self, s: Spot, cost: &str) -> Vec<f64> {
+        self.of(s).iter().filter_map(|run| run.trained_for.get(cost).copied()).collect()
+    }
+
+    /// A cost of a curve's runs over the last tenth, in units of the limits that they really trained for.
+    pub fn reached(&self, s: Spot, cost: &str) -> Vec<f64> {
+        let share = |run: &&Outcome| Some(run.summary.costs.get(cost)?.mean? / run.trained_for.get(cost)?);
+        self.of(s).iter().filter_map(share).collect()
+    }
+
+    /// The steps by which a cost of a curve's runs was over its limit earlier than another.
+    pub fn earlier_over(&self, s: Spot, cost: &str, than: &str) -> Vec<f64> {
+        let Some((limit, other)) = self.limit(s, cost).zip(self.limit(s, than)) else { return Vec::new() };
+        self.of(s).iter().map(|run| run.first_over(than, other) - run.first_over(cost, limit)).collect()
+    }
+
+    /// Whether all of these curves came to the very same results, run by run.
+    pub fn are_alike(&self, spots: &[Spot]) -> bool {
+        let alike = |pair: &[Spot]| {
+            let (a, b) = (self.of(pair[0]), self.of(pair[1]));
+            !a.is_empty() && a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.is_like(b))
+        };
+        spots.len() > 1 && spots.windows(2).all(alike)
+    }
+
     /// How a curve's runs were over a limit while they learned.
     pub fn overshoots(&self, s: Spot, cost: &str) -> Vec<Overshoot> {
         let Some(limit) = self.limit(s, cost) else { return Vec::new() };
@@ -201,25 +296,29 @@ impl<'a> Results<'a> {
     fn runs_csv(&self) -> String {
         let done = || self.known.iter().zip(&self.plan.jobs).filter_map(|(known, job)| Some((known.outcome()?, job)));
         let costs = done().map(|(o, _)| o.summary.costs.len()).max().unwrap_or(0);
-        let mut text = "run,task,algo,scale,seed,steps,wall_s,return".to_string();
+        let mut text = "run,task,algo,scale,seed,steps,wall_s,return,length".to_string();
         for i in 1..=costs {
-            let _ = write!(text, ",cost_{i},mean_{i},limit_{i},kept_{i},over_share_{i},over_mean_{i},over_worst_{i}");
+            let _ = write!(text, ",cost_{i},mean_{i},per_step_{i},limit_{i},trained_for_{i},kept_{i}");
+            let _ = write!(text, ",over_share_{i},over_mean_{i},over_worst_{i}");
         }
         text.push('\n');
-        for (Outcome { summary: s, progress }, job) in done() {
+        for (outcome, job) in done() {
+            let Outcome { summary: s, progress, .. } = outcome;
             let run = job.folder.file_name().unwrap_or_default().to_string_lossy();
             let _ = write!(text, "{run},{},{},{},{},{}", s.task, s.algo, self.plan.scale.name, s.seed, s.steps);
-            let _ = write!(text, ",{:.1},{}", s.wall_s, number(s.return_mean));
+            let _ = write!(text, ",{:.1},{},{}", s.wall_s, number(s.return_mean), number(outcome.length));
             for (name, cost) in &s.costs {
                 let kept = cost.satisfied.map_or("", |ok| if ok { "1" } else { "0" });
-                let _ = write!(text, ",{name},{},{},{kept}", number(cost.mean), number(cost.limit));
+                let of = |map: &BTreeMap<String, f64>| number(map.get(name).copied());
+                let _ = write!(text, ",{name},{},{}", number(cost.mean), of(&outcome.per_step));
+                let _ = write!(text, ",{},{},{kept}", number(cost.limit), of(&outcome.trained_for));
                 let over =
                     cost.limit.map(|limit| statistics::overshoot(&column(progress, &format!("cost_{name}")), limit));
                 for figure in [over.map(|o| o.share_of_steps), over.map(|o| o.mean_excess), over.map(|o| o.worst)] {
                     let _ = write!(text, ",{}", number(figure));
                 }
             }
-            text += &",".repeat(7 * (costs - s.costs.len()));
+            text += &",".repeat(9 * (costs - s.costs.len()));
             text.push('\n');
         }
         text
@@ -234,10 +333,10 @@ impl<'a> Results<'a> {
         };
         let costs = groups().map(|(e, g)| self.costs(e, g).len()).max().unwrap_or(0);
         let mut text =
-            "experiment,task,curve,algo,seeds,return,return_low,return_high,return_iqm,iqm_low,iqm_high,kept"
+            "experiment,task,curve,algo,seeds,return,return_low,return_high,return_iqm,iqm_low,iqm_high,length,kept"
                 .to_string();
         for i in 1..=costs {
-            let _ = write!(text, ",cost_{i},mean_{i},low_{i},high_{i},limit_{i}");
+            let _ = write!(text, ",cost_{i},mean_{i},low_{i},high_{i},per_step_{i},limit_{i},trained_for_{i}");
         }
         text.push('\n');
         for (e, g) in groups() {
@@ -245,17 +344,21 @@ impl<'a> Results<'a> {
             for spot in self.spots(e, g) {
                 let (group, returns) = (&experiment.group[g], self.returns(spot));
                 let (name, algo) = (self.name(spot), &group.curves[spot.curve].algo);
+                let name = quoted(name);
                 let _ = write!(text, "{},{},{name},{algo},{}", experiment.name, group.task, self.of(spot).len());
                 for x in [statistics::mean_ci95(&returns), statistics::iqm_ci95(&[returns], 0)] {
                     let _ = write!(text, ",{},{},{}", finite(x.mean), finite(x.low), finite(x.high));
                 }
-                let _ = write!(text, ",{}", self.kept(spot));
+                let mean = |values: &[f64]| finite(statistics::mean_ci95(values).mean);
+                let _ = write!(text, ",{},{}", mean(&self.lengths(spot)), self.kept(spot));
                 for cost in &names {
                     let x = statistics::mean_ci95(&self.finals(spot, cost));
+                    let _ = write!(text, ",{cost},{},{},{}", finite(x.mean), finite(x.low), finite(x.high));
                     let limit = number(self.limit(spot, cost));
-                    let _ = write!(text, ",{cost},{},{},{},{limit}", finite(x.mean), finite(x.low), finite(x.high));
+                    let (per_step, trained_for) = (self.per_step(spot, cost), self.trained_for(spot, cost));
+                    let _ = write!(text, ",{},{limit},{}", mean(&per_step), mean(&trained_for));
                 }
-                text += &",".repeat(5 * (costs - names.len()));
+                text += &",".repeat(7 * (costs - names.len()));
                 text.push('\n');
             }
         }
@@ -268,7 +371,12 @@ fn column(table: &Table, name: &str) -> Vec<f64> {
     table.rows.iter().map(|row| row[at]).collect()
 }
 
-fn number(x: Option<f64>) -> String {
+/// A field of a CSV file.
+pub(super) fn quoted(text: &str) -> String {
+    if text.contains(',') { format!("\"{text}\"") } else { text.to_string() }
+}
+
+pub(super) fn number(x: Option<f64>) -> String {
     x.map_or(String::new(), finite)
 }
 

@@ -50,10 +50,10 @@ pub fn descend(update: &mut Update, objective: &mut impl Objective, report: &mut
         return descend_by_passes(update, objective, report);
     };
     let mut playback = Playback { record, at: 0 };
-    let Update { batch, offsets, excess, settings, learning_rate, .. } = *update;
+    let Update { batch, offsets, excess, limits, settings, learning_rate, .. } = *update;
     let (multipliers, rng) = (&mut *update.multipliers, &mut *update.rng);
     let engine = &mut playback;
-    let mut again = Update { engine, batch, offsets, excess, settings, learning_rate, multipliers, rng };
+    let mut again = Update { engine, batch, offsets, excess, limits, settings, learning_rate, multipliers, rng };
     descend_by_passes(&mut again, objective, report);
 }
 

@@ -5,7 +5,7 @@
 //! ```text
 //! L(theta) = mean_s( [KL(s) <= delta] (KL(s) - r (A_R - sum_i nu_i A_C_i) / lambda) )
 //! KL(s)    = KL(pi_theta || pi_k)(s)
-//! nu_i    <- clamp(nu_i + lr (J_C_i - d_i), 0, nu_max)
+//! nu_i    <- clamp(nu_i + lr (J_C_i - d_i), 0, nu_max)        or lr (J_C_i - d_i) / d_i
 //! ```
 //!
 //! by passes of Adam over the batch until the mean KL exceeds delta. A state outside the trust region has no part in
@@ -35,6 +35,8 @@ settings! {
         multiplier: f64 = 1.0, Number(0.0, 1e6);
         /// Learning rate of the multipliers.
         multiplier_rate: f64 = 0.01, Number(0.0, 1e6);
+        /// Whether J_C - d is measured in units of d, so that one rate does for limits of any size.
+        multiplier_relative: bool = false, Switch;
         /// Largest multiplier.
         multiplier_max: f64 = 2.0, Number(0.0, 1e6);
     }
@@ -107,7 +109,9 @@ impl Objective for Proximal {
 /// One update.
 pub fn update(settings: &Settings, update: &mut Update) -> Passes {
     let (rate, max) = (settings.multiplier_rate, settings.multiplier_max);
-    let nu = follow(update.multipliers, update.excess, |m, excess| m.step_projected(excess, rate, max));
+    let unit = |limit: f64| if settings.multiplier_relative && limit > 0.0 { limit } else { 1.0 };
+    let excess: Vec<f64> = update.excess.iter().zip(update.limits).map(|(excess, &d)| excess / unit(d)).collect();
+    let nu = follow(update.multipliers, &excess, |m, excess| m.step_projected(excess, rate, max));
     let multipliers = nu.iter().map(|&nu| nu as f32).collect();
     let (lambda, delta) = (settings.temperature as f32, update.settings.target_kl as f32);
     let mut report = Passes { multipliers: nu, ..Passes::new(update.offsets.len()) };

@@ -70,6 +70,8 @@ pub struct Update<'a> {
     pub offsets: &'a [f64],
     /// J_C_i - d_i, the cost of an episode over its limit.
     pub excess: &'a [f64],
+    /// d_i
+    pub limits: &'a [f64],
     /// The settings that all algorithms share.
     pub settings: &'a config::Policy,
     /// The learning rate of this update.

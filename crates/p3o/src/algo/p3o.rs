@@ -104,11 +104,12 @@ pub fn estimate(form: Form, cost: &Measured) -> f64 {
     }
 }
 
-/// The offset for J - d = `excess`, in units of an unscaled cost advantage.
-pub fn offset(form: Form, excess: f64, length: f64, gamma: f64) -> f64 {
+/// The offset for J - d = `excess`, in units of an unscaled cost advantage; `weight` is what the steps of an episode count in J, T
+/// where it is not discounted.
+pub fn offset(form: Form, excess: f64, weight: f64, gamma: f64) -> f64 {
     match form {
         Form::Literal | Form::Scaled => (1.0 - gamma) * excess,
-        Form::PerStep | Form::Centred | Form::Raw => excess / length,
+        Form::PerStep | Form::Centred | Form::Raw => excess / weight,
     }
 }
 

@@ -102,7 +102,14 @@ pub(super) struct Progress {
 impl From<Progress> for learner::Progress {
     fn from(old: Progress) -> Self {
         let smoothed = old.remembered.iter().map(|(cost, _)| *cost).collect();
-        learner::Progress { updates: old.updates, steps: old.steps, costs: old.costs, length: old.length, smoothed }
+        learner::Progress {
+            updates: old.updates,
+            steps: old.steps,
+            costs: old.costs,
+            length: old.length,
+            smoothed,
+            ..Default::default()
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use super::tensors::{MOST_STEPS, Moments, Net, Source, Store};
 use super::{About, critic_names, older, prefixes};
 use crate::actor::state_width;
 use crate::algo::multiplier::Multiplier;
+use crate::config::Sum;
 use crate::critic::TargetScale;
 use crate::group::Group;
 use crate::learner::{Learner, Progress};
@@ -51,6 +52,12 @@ pub(super) fn write(learner: &Learner, store: &mut Store) {
     }
     store.bytes("envs", learner.collector.snapshot());
     store.value("progress", &learner.progress);
+    if !learner.corrections.is_empty() {
+        store.value("corrections", &learner.corrections);
+    }
+    if learner.config().constraint.sum == Sum::Discounted {
+        store.value("discounted", &(&learner.progress.discounted, learner.collector.discounted()));
+    }
 }
 
 /// Reads all of it into a learner, which stays as it was if a part cannot be used. Returns false if the worlds could not be
@@ -65,9 +72,15 @@ pub(super) fn read(learner: &mut Learner, source: &Source, about: &About) -> Res
         .map(|(group, prefix)| GroupState::read(group, source, prefix, &names, learner.config().rollout.envs));
     let groups: Vec<GroupState> = groups.collect::<Result<_, String>>()?;
     let old = about.format == older::FORMAT_3;
-    let progress: Progress =
+    let mut progress: Progress =
         if old { source.value::<older::Progress>("progress")?.into() } else { source.value("progress")? };
     check_progress(&progress, about, learner)?;
+    let corrections =
+        if learner.corrections.is_empty() { Vec::new() } else { source.value::<Vec<f64>>("corrections")? };
+    if corrections.len() != learner.corrections.len() || !corrections.iter().all(|c| (0.0..=1.0).contains(c)) {
+        return Err("`corrections` are not those of a run with these limits".into());
+    }
+    let running = read_discounted(learner, source, &mut progress)?;
     let envs = source.bytes("envs")?;
     source.is_read()?;
     // What can still fail comes first.
@@ -80,12 +93,38 @@ pub(super) fn read(learner: &mut Learner, source: &Source, about: &About) -> Res
     };
     let continued = continued.map_err(|e| e.to_string())?;
     learner.progress = progress;
+    learner.corrections = corrections;
+    if continued {
+        learner.collector.set_discounted(running);
+    }
     learner.groups.iter_mut().zip(groups).for_each(|(group, state)| state.give(group, continued));
     Ok(continued)
 }
 
+/// The discounted sums where limits are held against them: into `progress` the last known means; returns those of the running
+/// episodes, a row per environment.
+fn read_discounted(learner: &Learner, source: &Source, progress: &mut Progress) -> Result<Vec<Vec<f64>>, String> {
+    let ours = learner.config().constraint.sum;
+    let theirs = if source.has("discounted") { Sum::Discounted } else { Sum::Episode };
+    if theirs != ours {
+        let (theirs, ours) = (theirs.word(), ours.word());
+        return Err(format!("the checkpoint belongs to another run: its constraint.sum is {theirs}, not {ours}"));
+    }
+    if ours == Sum::Episode {
+        return Ok(Vec::new());
+    }
+    let (means, running): (Vec<f64>, Vec<Vec<f64>>) = source.value("discounted")?;
+    let costs = learner.spec().costs.len();
+    let fits = |sums: &Vec<f64>| sums.len() == costs && sums.iter().all(|x| x.is_finite());
+    if running.len() != learner.config().rollout.envs || !running.iter().chain([&means]).all(fits) {
+        return Err("`discounted` is not one that a run comes to".into());
+    }
+    progress.discounted = means;
+    Ok(running)
+}
+
 fn check_progress(progress: &Progress, about: &About, learner: &Learner) -> Result<(), String> {
-    let Progress { updates, steps, costs, length, smoothed } = progress;
+    let Progress { updates, steps, costs, length, smoothed, .. } = progress;
     let wrong = |what: &str| Err(format!("`progress` is not one that a run comes to: {what}"));
     if (*updates, *steps) != (about.updates, about.steps) {
         return wrong(&format!("it counts {updates} updates, and the file's description {}", about.updates));

@@ -79,6 +79,11 @@ impl<'a> Source<'a> {
         self.tensors.tensor(name).map_err(|_| format!("it has no `{name}`"))
     }
 
+    /// Whether there is such a tensor, read or not.
+    pub fn has(&self, name: &str) -> bool {
+        self.tensors.tensor(name).is_ok()
+    }
+
     pub fn bytes(&self, name: &str) -> Result<Vec<u8>, String> {
         let tensor = self.tensor(name)?;
         match (tensor.dtype(), tensor.shape()) {

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use toml::{Table, Value};
 
 /// The version that this program writes. A new setting raises it by one and adds to `upgrade.rs` what older files mean.
-pub const VERSION: i64 = 3;
+pub const VERSION: i64 = 4;
 
 impl Config {
     /// Writes it all, as [`Config::from_toml`] reads it.
@@ -41,7 +41,12 @@ impl Config {
         })?;
         match table.get("version") {
             None => upgrade::version_1(text),
-            Some(Value::Integer(2)) => Reader { text, table }.read().map(upgrade::version_2),
+            Some(Value::Integer(old @ 2..VERSION)) => {
+                let old = *old;
+                let config =
+                    Reader { text, table: upgrade::settings_of_version_3(table) }.read().map(upgrade::version_3);
+                if old == 2 { config.map(upgrade::version_2) } else { config }
+            }
             Some(Value::Integer(VERSION)) => Reader { text, table }.read(),
             Some(Value::Integer(newer)) if *newer > VERSION => {
                 Err(ConfigError::Newer { version: *newer, known: VERSION })
@@ -50,7 +55,7 @@ impl Config {
                 kind: "version".into(),
                 name: other.to_string(),
                 hint: String::new(),
-                there_is: vec!["2".into(), VERSION.to_string()],
+                there_is: (2..=VERSION).map(|version| version.to_string()).collect(),
             }),
         }
     }

@@ -19,7 +19,7 @@ pub use presets::{Layer, PRESETS, Preset};
 pub use reference::reference;
 pub use request::{Request, Resolved, make_env};
 pub use schema::{Field, Needs, Section, Takes, count, known};
-pub use sections::{Activation, Constraint, Critic, Decay, Init, Net, Policy, Rollout, Run, Target};
+pub use sections::{Activation, Constraint, Critic, Decay, Init, Net, Policy, Rollout, Run, Sum, Target, Team};
 
 use crate::algo::{self, Algorithm, Constraints, Order};
 use crate::error::{ConfigError, suggest};

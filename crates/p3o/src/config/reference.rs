@@ -62,9 +62,16 @@ The forms, for an episode of T steps that costs J against the limit d; sigma is 
 | `literal` | ended episodes | (1 - gamma)(J - d) | standardised | standardised |
 | `scaled` | cost per step times T | (1 - gamma)(J - d) / sigma | standardised | standardised |
 | `per_step` | cost per step times T | (J - d) / (T sigma) | standardised | standardised |
+| `centred` | cost per step times T | (J - d) / T | its mean taken off | standardised |
 | `raw` | ended episodes | (J - d) / T | its mean taken off | as it is |
 
 `literal` is the paper to the letter. With `raw` kappa is in the units of reward per cost, as the theorem's multipliers are.
+
+With `constraint.sum=discounted` J is the mean over ended episodes of the sum of gamma^t c_t, as in FOCOPS's code, in every form, and T in an offset is what
+an episode's steps count then, (1 - gamma^T) / (1 - gamma). Limits are to be given as discounted sums too; summaries and evaluations still take the plain sum of an episode.
+
+A team of N agents moves J by T times the sum of its agents' surrogates, and the surrogate is their mean: with `constraint.team=together` every offset is divided
+by N, so that the constraint is zero where the team's J is at the limit. With `alone` it is not, as in the paper: all N agents then close the whole gap each.
 ";
 
 const AGENTS: &str = "

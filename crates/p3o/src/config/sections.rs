@@ -55,6 +55,50 @@ impl Decay {
     }
 }
 
+words! {
+    /// Which sum of a cost over an episode is held against its limit.
+    Sum {
+        /// The plain one.
+        Episode = "episode",
+        /// Step t counts gamma^t, as in FOCOPS's code.
+        Discounted = "discounted",
+    }
+}
+
+impl Sum {
+    /// What the steps of an episode count together: T, or the sum of gamma^t over t < T.
+    pub fn weight(self, length: f64, gamma: f64) -> f64 {
+        match self {
+            Sum::Episode => length,
+            Sum::Discounted => (1.0 - libm::pow(gamma, length)) / (1.0 - gamma),
+        }
+    }
+}
+
+words! {
+    /// What an offset stands beside where several agents move in one update.
+    ///
+    /// A team's policy is the product of its N agents', so that to first order its ratio is 1 + sum_i (r_i - 1), and J changes by
+    /// T times the *sum* over the agents of mean( r_i A ). The surrogate is their mean: J reaches the limit where the mean plus
+    /// (J - d) / (N T) is zero. Agents that learn alone each take an equal part of the change, which is the same.
+    Team {
+        /// The sum of all agents' surrogates: beside their mean stands an N-th of the offset.
+        Together = "together",
+        /// Each agent's surrogate, as if the others stood still.
+        Alone = "alone",
+    }
+}
+
+impl Team {
+    /// By what the offset of a team of so many agents is divided.
+    pub fn parts(self, agents: usize) -> f64 {
+        match self {
+            Team::Together => agents as f64,
+            Team::Alone => 1.0,
+        }
+    }
+}
+
 settings! {
     /// How experience is gathered.
     Rollout {
@@ -110,6 +154,8 @@ settings! {
         target_kl: f64 = 0.01, Number(0.0, f64::MAX);
         /// Weight of the entropy bonus.
         entropy: f64 = 0.0, Number(0.0, 1e6);
+        /// The bonus counts only while the policy's mean entropy per component of an action is below this.
+        entropy_below: f64 = 1000.0, Number(-1000.0, 1000.0);
     }
 }
 
@@ -119,9 +165,17 @@ settings! {
         /// How the constraint is put: where J_C comes from, its offset, and what is standardised; literal is the paper to the letter.
         form: Form = Form::Scaled, Words(Form::WORDS), Constraints;
         /// Share of each limit held back as a safety margin.
-        margin: f64 = 0.2, Number(0.0, 1.0), Constraints;
+        margin: f64 = 0.0, Number(0.0, 1.0), Constraints;
         /// How much of the last update's estimate of a cost stays in the next; 0.9 averages over ten updates.
         smoothing: f64 = 0.0, Number(0.0, 0.999), Constraints;
+        /// Every update moves the training limit by this times the cost's distance from d (1 - margin), to bring the mean cost there.
+        correction_rate: f64 = 0.0, Number(0.0, 1.0), Constraints;
+        /// The largest correction, as a share of d (1 - margin).
+        correction_max: f64 = 0.5, Number(0.0, 1.0), Constraints;
+        /// Which sum of a cost training holds against its limit: an episode's, or one discounted by rollout.cost_gamma.
+        sum: Sum = Sum::Episode, Words(Sum::WORDS), Constraints;
+        /// Whether the agents of a team close the gap to a limit together, each an equal part, or each of them alone.
+        team: Team = Team::Together, Words(Team::WORDS), Constraints;
     }
 }
 

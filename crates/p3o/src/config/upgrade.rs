@@ -2,9 +2,10 @@
 //!
 //! Version 1 had no `version`, kept the settings of all algorithms in three sections that every run carried, and put a
 //! constraint together from three settings. What it could say and today's settings cannot is refused by name. Version 2 is
-//! today's file but for how a policy chooses for several agents.
+//! today's file but for how a policy chooses for several agents and for what version 3 lacks: two settings of a constraint, and worlds
+//! that have been laid out anew.
 
-use super::sections::{Activation, Init, Target};
+use super::sections::{Activation, Constraint, Init, Policy, Sum, Target, Team};
 use super::{Agents, Config, Method, known};
 use crate::algo::p3o::Form;
 use crate::algo::{Constraints, Settings};
@@ -12,7 +13,7 @@ use crate::error::{ConfigError, suggest};
 use p3o_env::tasks;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use toml::Value;
+use toml::{Table, Value};
 
 /// Settings of version 1 that have another name today.
 pub(super) const RENAMED: &[(&str, &str)] = &[
@@ -32,6 +33,38 @@ pub(super) const RENAMED: &[(&str, &str)] = &[
 pub(super) fn version_2(mut config: Config) -> Config {
     if config.agents == Agents::Single && tasks::words(&config.task, tasks::JOINT).is_some() {
         config.env.entry(tasks::JOINT.to_string()).or_insert(1.0);
+    }
+    config
+}
+
+/// A constraint of version 3 was one of an episode's plain sum, and every agent of a team had the whole of it to close.
+pub(super) fn settings_of_version_3(mut table: Table) -> Table {
+    let policy = table.get_mut("policy").and_then(Value::as_table_mut);
+    policy.map(|policy| policy.entry("entropy_below").or_insert(Value::Float(Policy::default().entropy_below)));
+    // An algorithm without constraints has no settings of them.
+    if let Some(constraint) =
+        table.get_mut("constraint").and_then(Value::as_table_mut).filter(|c| c.contains_key("form"))
+    {
+        for (name, word) in [("sum", Sum::Episode.word()), ("team", Team::Alone.word())] {
+            constraint.entry(name).or_insert_with(|| Value::String(word.to_string()));
+        }
+        let base = Constraint::default();
+        for (name, number) in [("correction_rate", base.correction_rate), ("correction_max", base.correction_max)] {
+            constraint.entry(name).or_insert(Value::Float(number));
+        }
+    }
+    let own = |table: &mut Table, algo: &str, name: &str, value: Value| {
+        let section = table.get_mut(algo).and_then(Value::as_table_mut);
+        section.map(|section| section.entry(name).or_insert(value));
+    };
+    own(&mut table, "focops", "multiplier_relative", Value::Boolean(false));
+    table
+}
+
+/// Worlds of version 3 had their former layouts only.
+pub(super) fn version_3(mut config: Config) -> Config {
+    if tasks::words(&config.task, tasks::LAYOUT).is_some() {
+        config.env.entry(tasks::LAYOUT.to_string()).or_insert(0.0);
     }
     config
 }
@@ -193,7 +226,14 @@ impl Version1 {
             entropy: a.entropy,
             ..config.policy
         };
-        config.constraint = super::Constraint { form: self.form(&config)?, margin: a.margin, smoothing: a.cost_memory };
+        config.constraint = super::Constraint {
+            form: self.form(&config)?,
+            margin: a.margin,
+            smoothing: a.cost_memory,
+            sum: Sum::Episode,
+            team: Team::Alone,
+            ..super::Constraint::default()
+        };
         for (key, given, words) in [
             ("algo.kappa_schedule", &a.kappa_schedule, &["fixed", "adaptive"][..]),
             ("second_order.projection", &self.second_order.projection, &["kl", "l2"]),
@@ -211,7 +251,7 @@ impl Version1 {
             ..config.critic
         };
         // Version 1 kept values that have no effect on the algorithm; today's file has no place for them.
-        Config::from_toml(&config.to_toml()).map(version_2)
+        Config::from_toml(&config.to_toml()).map(version_3).map(version_2)
     }
 
     /// The form that three settings of the constraint and one of the reward are today.
