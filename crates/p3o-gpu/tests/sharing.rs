@@ -10,14 +10,17 @@ use p3o_gpu::device::Device;
 use p3o_gpu::engine::DeviceEngine;
 use std::sync::Mutex;
 
+/// Puts networks on the GPU, with queues of their own.
+fn engine(gpu: &Mutex<Cuda>, networks: Networks) -> Result<Box<dyn Engine>, String> {
+    let another = || -> Result<Box<dyn Device>, String> { Ok(Box::new(gpu.lock().unwrap().again()?)) };
+    Ok(Box::new(DeviceEngine::new(networks, &another, Precision::Fp32)?))
+}
+
 #[test]
 fn runs_side_by_side_come_to_the_bits_of_one_alone() {
     let gpu = Mutex::new(Cuda::open(0).unwrap());
     let config = Request::new("PointGoal", Algorithm::P3o.into()).resolve().unwrap().config;
-    let engines = |networks: Networks, _: bool| -> Result<Box<dyn Engine>, String> {
-        let another = || -> Result<Box<dyn Device>, String> { Ok(Box::new(gpu.lock().unwrap().again()?)) };
-        Ok(Box::new(DeviceEngine::new(networks, &another, Precision::Fp32)?))
-    };
+    let engines = |networks: Networks, _: bool| engine(&gpu, networks);
     let run = || {
         let mut learner = Learner::with_engines(config.clone(), &*named_task(&config).unwrap(), &engines).unwrap();
         (0..3).for_each(|_| drop(learner.update().unwrap()));
@@ -33,10 +36,7 @@ fn runs_side_by_side_come_to_the_bits_of_one_alone() {
 #[test]
 fn a_run_of_another_shape_leaves_the_kernels_of_the_others_as_they_need_them() {
     let gpu = Mutex::new(Cuda::open(0).unwrap());
-    let engines = |networks: Networks, _: bool| -> Result<Box<dyn Engine>, String> {
-        let another = || -> Result<Box<dyn Device>, String> { Ok(Box::new(gpu.lock().unwrap().again()?)) };
-        Ok(Box::new(DeviceEngine::new(networks, &another, Precision::Fp32)?))
-    };
+    let engines = |networks: Networks, _: bool| engine(&gpu, networks);
     let learner = |task: &str, set: &[&str]| {
         let set = set.iter().map(|s| s.to_string()).collect();
         let config = Request { set, ..Request::new(task, Algorithm::P3o.into()) }.resolve().unwrap().config;

@@ -308,7 +308,7 @@ impl<'a> Results<'a> {
             let _ = write!(text, "{run},{},{},{},{},{}", s.task, s.algo, self.plan.scale.name, s.seed, s.steps);
             let _ = write!(text, ",{:.1},{},{}", s.wall_s, number(s.return_mean), number(outcome.length));
             for (name, cost) in &s.costs {
-                let kept = cost.satisfied.map_or("", |ok| if ok { "1" } else { "0" });
+                let kept = cost.satisfied.map_or("", flag);
                 let of = |map: &BTreeMap<String, f64>| number(map.get(name).copied());
                 let _ = write!(text, ",{name},{},{}", number(cost.mean), of(&outcome.per_step));
                 let _ = write!(text, ",{},{},{kept}", number(cost.limit), of(&outcome.trained_for));
@@ -369,6 +369,11 @@ impl<'a> Results<'a> {
 fn column(table: &Table, name: &str) -> Vec<f64> {
     let at = table.column(name).expect("progress.csv has been written by this program");
     table.rows.iter().map(|row| row[at]).collect()
+}
+
+/// Yes or no as a field of a CSV file.
+pub(super) fn flag(is: bool) -> &'static str {
+    if is { "1" } else { "0" }
 }
 
 /// A field of a CSV file.

@@ -3,7 +3,7 @@
 
 use super::data::{Curve, REPORTED_SEEDS, Scale, method, steps};
 use super::plan::Jobs;
-use super::results::{Known, Outcome, number, quoted};
+use super::results::{Known, Outcome, flag, number, quoted};
 use crate::sweep::Job;
 use p3o::algo::Constraints;
 use p3o::config::Agents;
@@ -188,15 +188,14 @@ impl TrialPlan {
                     let (s, task) = (&outcome.summary, &self.trials.tasks[task]);
                     let _ = write!(text, "{algo},{},{settings},{},{},{}", c + 1, s.task, s.seed, s.steps);
                     let _ = write!(text, ",{},{}", number(s.return_mean), number(outcome.length));
-                    let yes = |is: bool| if is { "1" } else { "0" };
                     for (name, cost) in &s.costs {
-                        let kept = cost.satisfied.map_or("", yes);
+                        let kept = cost.satisfied.map_or("", flag);
                         let _ = write!(text, ",{name},{},{},{kept}", number(cost.mean), number(cost.limit));
                     }
                     text += &",".repeat(4 * (costs - s.costs.len()));
-                    let kept = yes(s.costs.values().all(|cost| cost.satisfied != Some(false)));
+                    let kept = flag(s.costs.values().all(|cost| cost.satisfied != Some(false)));
                     let own = number(score(task, *algo, outcome));
-                    let _ = writeln!(text, ",{kept},{own},{whole},{}", yes(chosen == Some(c)));
+                    let _ = writeln!(text, ",{kept},{own},{whole},{}", flag(chosen == Some(c)));
                 }
             }
         }

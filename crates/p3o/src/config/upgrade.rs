@@ -2,7 +2,7 @@
 //!
 //! Version 1 had no `version`, kept the settings of all algorithms in three sections that every run carried, and put a
 //! constraint together from three settings. What it could say and today's settings cannot is refused by name. Version 2 is
-//! today's file but for how a policy chooses for several agents and for what version 3 lacks: two settings of a constraint, and worlds
+//! today's file but for how a policy chooses for several agents and for what version 3 lacks: some settings, and worlds
 //! that have been laid out anew.
 
 use super::sections::{Activation, Constraint, Init, Policy, Sum, Target, Team};
@@ -37,27 +37,25 @@ pub(super) fn version_2(mut config: Config) -> Config {
     config
 }
 
-/// A constraint of version 3 was one of an episode's plain sum, and every agent of a team had the whole of it to close.
+/// What version 3 did not say: a bonus had no ceiling, limits were held as they are against an episode's plain sum, every agent of a
+/// team had the whole gap to close, and FOCOPS's multipliers moved by plain costs.
 pub(super) fn settings_of_version_3(mut table: Table) -> Table {
-    let policy = table.get_mut("policy").and_then(Value::as_table_mut);
-    policy.map(|policy| policy.entry("entropy_below").or_insert(Value::Float(Policy::default().entropy_below)));
-    // An algorithm without constraints has no settings of them.
-    if let Some(constraint) =
-        table.get_mut("constraint").and_then(Value::as_table_mut).filter(|c| c.contains_key("form"))
-    {
-        for (name, word) in [("sum", Sum::Episode.word()), ("team", Team::Alone.word())] {
-            constraint.entry(name).or_insert_with(|| Value::String(word.to_string()));
-        }
-        let base = Constraint::default();
-        for (name, number) in [("correction_rate", base.correction_rate), ("correction_max", base.correction_max)] {
-            constraint.entry(name).or_insert(Value::Float(number));
+    let (policy, constraint) = (Policy::default(), Constraint::default());
+    let word = |word: &str| Value::String(word.to_string());
+    for (section, name, value) in [
+        ("policy", "entropy_below", Value::Float(policy.entropy_below)),
+        ("constraint", "correction_rate", Value::Float(constraint.correction_rate)),
+        ("constraint", "correction_max", Value::Float(constraint.correction_max)),
+        ("constraint", "sum", word(Sum::Episode.word())),
+        ("constraint", "team", word(Team::Alone.word())),
+        ("focops", "multiplier_relative", Value::Boolean(false)),
+    ] {
+        // An algorithm has no other's section, and one without constraints an empty one of them.
+        let section = table.get_mut(section).and_then(Value::as_table_mut).filter(|section| !section.is_empty());
+        if let Some(section) = section {
+            section.entry(name).or_insert(value);
         }
     }
-    let own = |table: &mut Table, algo: &str, name: &str, value: Value| {
-        let section = table.get_mut(algo).and_then(Value::as_table_mut);
-        section.map(|section| section.entry(name).or_insert(value));
-    };
-    own(&mut table, "focops", "multiplier_relative", Value::Boolean(false));
     table
 }
 
