@@ -25,6 +25,7 @@ use p3o::ConfigError;
 use p3o::error::{suggest, visible};
 use p3o_env::TaskError;
 use p3o_nn::Isa;
+pub use render::{Film, Picture};
 use screen::{must_print, tell};
 use std::ffi::OsString;
 use std::io::Write;
@@ -103,6 +104,14 @@ pub fn main_with(args: impl IntoIterator<Item = OsString>) -> u8 {
     // Only a program's own end would do it.
     std::io::stdout().flush().ok();
     code
+}
+
+/// Environment steps a second on so many threads, as `p3o bench` measures them; otherwise why there are no threads.
+pub fn environment_rate(threads: usize, seconds: f64) -> Result<f64, String> {
+    match pool(Some(threads)) {
+        Ok(pool) => Ok(pool.install(|| bench::environments(threads, seconds))),
+        Err(_) => Err(format!("cannot start {threads} threads")),
+    }
 }
 
 fn answer(args: impl IntoIterator<Item = OsString>) -> u8 {

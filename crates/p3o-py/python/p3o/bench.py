@@ -1,0 +1,67 @@
+"""``python -m p3o.bench``: how fast worlds step from Python, beside the rate that ``p3o bench`` has without it.
+
+Both are measured in turns within one run, since what else a machine does changes from second to second; the ratio is
+that of neighbours, of which the median is shown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+
+import gymnasium
+
+import p3o  # noqa: F401  (registers the worlds)
+from p3o import _p3o
+
+__all__ = ["main", "measure", "python_rate"]
+
+
+def python_rate(worlds: gymnasium.vector.VectorEnv, seconds: float) -> float:
+    """Steps a second of all worlds together, by the same random actions over and over."""
+    actions = [worlds.action_space.sample() for _ in range(8)]
+    start, steps = time.perf_counter(), 0
+    while (elapsed := time.perf_counter() - start) < seconds:
+        for action in actions:
+            worlds.step(action)
+        steps += len(actions) * worlds.num_envs
+    return steps / elapsed
+
+
+def measure(count: int, rounds: int, seconds: float, threads: int) -> dict[str, float]:
+    """The medians over rounds of both rates and of their ratio."""
+    worlds = gymnasium.make_vec("p3o/PointGoal-v0", count, vectorization_mode="vector_entry_point")
+    worlds.reset(seed=0)
+    python_rate(worlds, seconds / 4)
+    pairs = [(python_rate(worlds, seconds), _p3o.bench_environments(threads, seconds)) for _ in range(rounds)]
+    return {
+        "worlds": count,
+        "threads": threads,
+        "python_steps_per_s": statistics.median(python for python, _ in pairs),
+        "rust_steps_per_s": statistics.median(rust for _, rust in pairs),
+        "ratio": statistics.median(python / rust for python, rust in pairs),
+    }
+
+
+def main() -> None:
+    """Measures and prints."""
+    parser = argparse.ArgumentParser(prog="python -m p3o.bench", description="How fast PointGoal steps from Python.")
+    parser.add_argument("--worlds", type=int, default=4096, help="worlds in a batch [4096]")
+    parser.add_argument("--rounds", type=int, default=7, help="how often to measure both [7]")
+    parser.add_argument("--seconds", type=float, default=1.0, help="seconds of each measurement [1]")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    args = parser.parse_args()
+    found = measure(args.worlds, args.rounds, args.seconds, _p3o.threads())
+    if args.json:
+        print(json.dumps(found))
+        return
+    print(f"PointGoal steps a second on {found['threads']} threads, medians of {args.rounds} rounds")
+    print(f"  through make_vec, {args.worlds:,} worlds  {found['python_steps_per_s']:12,.0f}")
+    print(f"  p3o bench, without Python    {found['rust_steps_per_s']:12,.0f}")
+    print(f"  ratio                        {found['ratio']:12.2f}")
+
+
+if __name__ == "__main__":
+    main()
