@@ -254,6 +254,8 @@ fn stream(seed: u64, i: u64) -> ChaCha8Rng {
 mod tests {
     use super::*;
     use p3o_env::{TASKS, tasks};
+    use serde_json::{Value, json};
+    use std::collections::BTreeMap;
 
     /// The arrays of a step.
     struct Arrays {
@@ -327,12 +329,27 @@ mod tests {
 
     #[test]
     fn a_seed_gives_the_tasks_own_episode() {
-        let mut env = tasks::make("PointGoal", &Default::default()).unwrap();
-        let mut expected = vec![0.0; env.spec().obs_dim];
-        env.reset(123, &mut expected);
-        let mut found = expected.clone();
-        worlds("PointGoal", 2, Autoreset::Disabled).reset(1, Some(123), &mut found);
-        assert_eq!(found, expected);
+        // The Python tests find the same numbers.
+        let recorded = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/episodes.json")).unwrap();
+        let recorded: BTreeMap<String, Value> = serde_json::from_str(&recorded).unwrap();
+        assert_eq!(recorded.len(), TASKS.len());
+        for (task, recorded) in recorded {
+            let mut env = tasks::make(&task, &Default::default()).unwrap();
+            let mut obs = vec![0.0; env.spec().obs_dim];
+            let mut costs = vec![0.0; env.spec().costs.len()];
+            let action = vec![1.0; env.spec().action_width()];
+            env.reset(recorded["seed"].as_u64().unwrap(), &mut obs);
+            let first = obs.clone();
+            let (mut ret, mut cost) = (0.0, 0.0);
+            for _ in 0..recorded["steps"].as_u64().unwrap() {
+                ret += f64::from(env.step(&action, &mut obs, &mut costs).reward);
+                cost += costs.iter().map(|cost| f64::from(*cost)).sum::<f64>();
+            }
+            let head = |obs: &[f32]| obs.iter().take(8).map(|x| f64::from(*x)).collect::<Vec<f64>>();
+            let found = json!({ "first": head(&first), "last": head(&obs), "return": ret, "cost": cost,
+                                "seed": recorded["seed"], "steps": recorded["steps"] });
+            assert_eq!(found, recorded, "{task}");
+        }
     }
 
     #[test]

@@ -54,7 +54,7 @@ class Env(gymnasium.Env[NDArray[np.float32], Any]):
     >>> env.action_space
     Box(-1.0, 1.0, (2,), float32)
     >>> env.cost_limits
-    {'hazards': 20.0, 'pillars': 20.0}
+    {'hazards': 25.0, 'pillars': 20.0}
     """
 
     metadata = {"render_modes": RENDER_MODES, "render_fps": 30}
