@@ -32,7 +32,7 @@ def python_rate(worlds: gymnasium.vector.VectorEnv, seconds: float) -> float:
     actions = np.stack([noise(2_654_435_761), noise(2_246_822_519)], axis=1)
     start, steps = time.perf_counter(), 0
     while (elapsed := time.perf_counter() - start) < seconds:
-        worlds.step(np.broadcast_to(actions[steps % len(actions)], worlds.action_space.shape))
+        worlds.step(np.broadcast_to(actions[steps % len(actions)], (worlds.num_envs, 2)))
         steps += 1
     return steps * worlds.num_envs / elapsed
 

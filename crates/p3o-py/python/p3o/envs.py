@@ -17,7 +17,7 @@ from __future__ import annotations
 import operator
 import secrets
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import gymnasium
 import numpy as np
@@ -88,7 +88,7 @@ class Env(gymnasium.Env[NDArray[np.float32], Any]):
         obs, rewards, terminated, truncated, costs, _ = step(self._worlds, values.reshape(1, -1))
         return obs[0], float(rewards[0]), bool(terminated[0]), bool(truncated[0]), info(self._worlds, costs[0])
 
-    def render(self) -> NDArray[np.uint8] | None:  # type: ignore[override]
+    def render(self) -> NDArray[np.uint8] | None:
         """The world from above with the sums so far, if ``render_mode`` is ``"rgb_array"``."""
         if self.render_mode is None:
             gymnasium.logger.warn("render() draws nothing: make the environment with render_mode='rgb_array'")
@@ -148,7 +148,7 @@ class VecEnv(gymnasium.vector.VectorEnv[NDArray[np.float32], Any, NDArray[Any]])
         """The task's own limits on the sum of each cost over an episode."""
         return dict(zip(self._worlds.costs, self._worlds.limits, strict=True))
 
-    def reset(  # type: ignore[override]
+    def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
         """Starts episodes everywhere, world ``i`` from ``seed + i`` or from ``seed[i]``.
@@ -158,8 +158,7 @@ class VecEnv(gymnasium.vector.VectorEnv[NDArray[np.float32], Any, NDArray[Any]])
         if seed is None or isinstance(seed, Sequence):
             seeds = [checked_seed(one) for one in seed or [None] * self.num_envs]
         else:
-            first = checked_seed(seed)
-            seeds = [checked_seed(first + i) for i in range(self.num_envs)]
+            seeds = [checked_seed(operator.index(seed) + i) for i in range(self.num_envs)]
         mask = (options or {}).get("reset_mask")
         if mask is None:
             chosen, self._begins = None, np.zeros(self.num_envs, np.bool_)
@@ -173,7 +172,9 @@ class VecEnv(gymnasium.vector.VectorEnv[NDArray[np.float32], Any, NDArray[Any]])
         self._obs = obs
         return obs, {}
 
-    def step(self, actions: ArrayLike) -> tuple[NDArray[np.float32], NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:  # type: ignore[override]  # fmt: skip
+    def step(
+        self, actions: ArrayLike
+    ) -> tuple[NDArray[np.float32], NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
         """Advances every world by its action."""
         values = np.asarray(actions, np.float32)
         if values.shape != self.action_space.shape:
@@ -182,7 +183,7 @@ class VecEnv(gymnasium.vector.VectorEnv[NDArray[np.float32], Any, NDArray[Any]])
         rows = values.reshape(self.num_envs, -1)
         obs, rewards, terminated, truncated, costs, last = step(self._worlds, rows, same_step)
         ended = terminated | truncated
-        infos = {}
+        infos: dict[str, Any] = {}
         if same_step:
             if ended.any():
                 infos["final_obs"] = np.full(self.num_envs, None, object)
@@ -204,7 +205,7 @@ class VecEnv(gymnasium.vector.VectorEnv[NDArray[np.float32], Any, NDArray[Any]])
         named = info(self._worlds, costs.T.astype(np.float64))
         return named | {f"_{name}": made for name in named}
 
-    def render(self) -> tuple[NDArray[np.uint8], ...] | None:  # type: ignore[override]
+    def render(self) -> tuple[NDArray[np.uint8], ...] | None:
         """Every world from above, if ``render_mode`` is ``"rgb_array"``."""
         if self.render_mode is None:
             gymnasium.logger.warn("render() draws nothing: make the environments with render_mode='rgb_array'")
@@ -233,9 +234,9 @@ def _worlds(
     return _p3o.Worlds(task, options, count, autoreset, team, render_mode is not None, secrets.randbits(64))
 
 
-def observation_space(dim: int) -> spaces.Box:
+def observation_space(dim: int) -> spaces.Space[NDArray[np.float32]]:
     """Any numbers."""
-    return spaces.Box(-np.inf, np.inf, (dim,), np.float32)
+    return cast("spaces.Space[NDArray[np.float32]]", spaces.Box(-np.inf, np.inf, (dim,), np.float32))
 
 
 def action_space(worlds: _p3o.Worlds) -> spaces.Space[Any]:

@@ -41,7 +41,7 @@ class ParallelEnv(PettingZoo[str, NDArray[np.float32], Any]):
         self.observation_spaces = {agent: envs.observation_space(dim) for agent in self.possible_agents}
         self.action_spaces = {agent: envs.action_space(self._worlds) for agent in self.possible_agents}
         self.state_space = envs.observation_space(self._worlds.obs_dim)
-        self._obs = np.zeros((1, self._worlds.obs_dim), np.float32)
+        self._obs: NDArray[np.float32] = np.zeros((1, self._worlds.obs_dim), np.float32)
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """What an agent sees."""
@@ -100,7 +100,7 @@ class ParallelEnv(PettingZoo[str, NDArray[np.float32], Any]):
 
     def state(self) -> NDArray[np.float32]:
         """What all agents see, one after another."""
-        return self._obs[0].copy()
+        return self._obs.reshape(-1).copy()
 
     def render(self) -> NDArray[np.uint8] | None:
         """The world from above with the sums so far, if ``render_mode`` is ``"rgb_array"``."""
