@@ -306,14 +306,11 @@ impl Arena {
         let mut seen = [Sighting::default(); MAX_OBJECTS];
         lidar::sight(robot, reading.heading, &self.state.objects, &mut seen);
         let mut rest = &seen[..];
-        for (placement, out) in self.rules.layout.objects.iter().zip(lidars.chunks_exact_mut(BINS)) {
+        for (placement, bins) in self.rules.layout.objects.iter().zip(lidars.as_chunks_mut().0) {
             let (group, later) = rest.split_at(placement.count);
             rest = later;
-            let mut bins = [0.0; BINS];
-            lidar::light(group, &mut bins);
-            for (out, value) in out.iter_mut().zip(bins) {
-                *out = value as f32;
-            }
+            bins.fill(0.0);
+            lidar::light(group, bins, |value| value as f32);
         }
     }
 
