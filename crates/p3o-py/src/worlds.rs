@@ -7,8 +7,8 @@ use rayon::prelude::*;
 
 /// Fewer worlds than these are stepped by the calling thread: to wake others would take longer.
 const ALONE: usize = 16;
-/// Parts for each thread, so that one with slower worlds can leave some to the others.
-const PARTS: usize = 4;
+/// Parts for each thread: so many that no thread waits long for the last of another, which began later or is slower.
+const PARTS: usize = 32;
 
 /// When a world begins its next episode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +46,8 @@ pub struct Out<'a> {
     pub terminated: &'a mut [bool],
     /// One per world.
     pub truncated: &'a mut [bool],
-    /// A row per world, in the order of [`EnvSpec::costs`].
-    pub costs: &'a mut [f32],
+    /// A row per world: the sum of all costs and then each, in the order of [`EnvSpec::costs`].
+    pub costs: &'a mut [f64],
     /// Last observations of episodes that ended in this step, a row per world; only [`Autoreset::SameStep`] writes them.
     pub last_obs: &'a mut [f32],
 }
@@ -67,7 +67,7 @@ impl Out<'_> {
 }
 
 impl Worlds {
-    /// `count` worlds from `make`. Episodes without a seed of their own follow from `entropy`.
+    /// `count` worlds from `make`, one at least. Episodes without a seed of their own follow from `entropy`.
     pub fn new(make: &dyn Fn() -> Box<dyn Env>, count: usize, autoreset: Autoreset, entropy: u64) -> Worlds {
         let world = |i| World { env: make(), seeds: stream(entropy, i as u64), ended: true };
         let worlds: Vec<World> = (0..count.max(1)).map(world).collect();
@@ -107,7 +107,9 @@ impl Worlds {
     pub fn check(&self, actions: &[f32]) -> Result<(), String> {
         let width = self.spec.action_width();
         let name = &self.spec.name;
-        if let Some(i) = actions.iter().position(|a| !a.is_finite()) {
+        // All at once first, which the compiler makes vectors of.
+        if !actions.iter().fold(true, |all, a| all & a.is_finite()) {
+            let i = actions.iter().position(|a| !a.is_finite()).unwrap_or(0);
             return Err(format!("{name}: the action of world {} holds {}, which is not finite", i / width, actions[i]));
         }
         let heads = self.spec.action.heads();
@@ -145,15 +147,15 @@ impl Worlds {
     pub fn step(&mut self, actions: &[f32], out: Out) {
         assert!(self.waiting().is_none(), "every world has an episode");
         let (n, autoreset) = (self.worlds.len(), self.autoreset);
-        let (width, dim, kinds) = (self.spec.action_width(), self.spec.obs_dim, self.spec.costs.len());
-        let parts = if n < ALONE { 1 } else { (PARTS * rayon::current_num_threads()).min(n) };
+        let sizes = [self.spec.action_width(), self.spec.obs_dim, self.spec.costs.len()];
+        let parts = if n < ALONE { 1 } else { (PARTS * rayon::current_num_threads()).min(n / 4) };
         let mut left = Part { worlds: &mut self.worlds, actions, out };
         if parts == 1 {
-            return left.step(autoreset, [width, dim, kinds]);
+            return left.step(autoreset, sizes);
         }
         let size = n.div_ceil(parts);
-        let parts: Vec<Part> = (0..n).step_by(size).map(|i| left.cut(size.min(n - i), [width, dim, kinds])).collect();
-        parts.into_par_iter().for_each(|mut part| part.step(autoreset, [width, dim, kinds]));
+        let parts: Vec<Part> = (0..n).step_by(size).map(|i| left.cut(size.min(n - i), sizes)).collect();
+        parts.into_par_iter().with_max_len(1).for_each(|mut part| part.step(autoreset, sizes));
     }
 
     /// What world `i` looks like now.
@@ -214,7 +216,7 @@ impl<'a> Part<'a> {
                 rewards: take(&mut self.out.rewards, n),
                 terminated: take(&mut self.out.terminated, n),
                 truncated: take(&mut self.out.truncated, n),
-                costs: take(&mut self.out.costs, n * kinds),
+                costs: take(&mut self.out.costs, n * (kinds + 1)),
                 last_obs: take(&mut self.out.last_obs, last),
             },
         }
@@ -222,16 +224,19 @@ impl<'a> Part<'a> {
 
     fn step(&mut self, autoreset: Autoreset, [width, dim, kinds]: [usize; 3]) {
         let out = &mut self.out;
+        let mut costs = vec![0.0; kinds];
         for (i, world) in self.worlds.iter_mut().enumerate() {
             let obs = &mut out.obs[i * dim..][..dim];
-            let costs = &mut out.costs[i * kinds..][..kinds];
             let Outcome { reward, terminated, truncated } = if world.ended {
                 world.begin(obs);
                 costs.fill(0.0);
                 Outcome { reward: 0.0, terminated: false, truncated: false }
             } else {
-                world.env.step(&self.actions[i * width..][..width], obs, costs)
+                world.env.step(&self.actions[i * width..][..width], obs, &mut costs)
             };
+            let row = &mut out.costs[i * (kinds + 1)..][..kinds + 1];
+            row[0] = costs.iter().map(|cost| f64::from(*cost)).sum();
+            row[1..].iter_mut().zip(&costs).for_each(|(out, cost)| *out = f64::from(*cost));
             out.rewards[i] = f64::from(reward);
             (out.terminated[i], out.truncated[i]) = (terminated, truncated);
             world.ended = terminated || truncated;
@@ -263,7 +268,7 @@ mod tests {
         rewards: Vec<f64>,
         terminated: Vec<bool>,
         truncated: Vec<bool>,
-        costs: Vec<f32>,
+        costs: Vec<f64>,
         last_obs: Vec<f32>,
     }
 
@@ -275,7 +280,7 @@ mod tests {
                 rewards: vec![f64::NAN; n],
                 terminated: vec![false; n],
                 truncated: vec![false; n],
-                costs: vec![f32::NAN; n * spec.costs.len()],
+                costs: vec![f64::NAN; n * (spec.costs.len() + 1)],
                 last_obs: vec![f32::NAN; n * spec.obs_dim],
             }
         }
@@ -302,7 +307,7 @@ mod tests {
             let (count, autoreset) = (2 * ALONE + 3, Autoreset::SameStep);
             let mut all = worlds(task.name, count, autoreset);
             let mut arrays = Arrays::of(&all);
-            let (dim, kinds, width) = (all.spec().obs_dim, all.spec().costs.len(), all.spec().action_width());
+            let (dim, columns, width) = (all.spec().obs_dim, all.spec().costs.len() + 1, all.spec().action_width());
             let mut single: Vec<Worlds> = (0..count).map(|_| worlds(task.name, 1, autoreset)).collect();
             let mut alone: Vec<Arrays> = single.iter().map(Arrays::of).collect();
             for i in 0..count {
@@ -316,7 +321,8 @@ mod tests {
                 for i in 0..count {
                     single[i].step(&actions[i * width..][..width], alone[i].out());
                     assert_eq!(arrays.obs[i * dim..][..dim], alone[i].obs, "{} {i}", task.name);
-                    assert_eq!(arrays.costs[i * kinds..][..kinds], alone[i].costs);
+                    assert_eq!(arrays.costs[i * columns..][..columns], alone[i].costs);
+                    assert_eq!(alone[i].costs[0], alone[i].costs[1..].iter().sum::<f64>());
                     let found = (arrays.rewards[i], arrays.terminated[i], arrays.truncated[i]);
                     assert_eq!(found, (alone[i].rewards[0], alone[i].terminated[0], alone[i].truncated[0]));
                     if found.1 || found.2 {

@@ -200,7 +200,7 @@ def test_arrays_of_the_wrong_kind_never_reach_the_worlds():
     worlds = _p3o.Worlds("PointGoal", {}, 2, "next_step", False, False, 0)
     good = [
         np.zeros((2, 2), np.float32), np.zeros((2, worlds.obs_dim), np.float32), np.zeros(2), np.zeros(2, bool),
-        np.zeros(2, bool), np.zeros((2, 1), np.float32), np.zeros((0, worlds.obs_dim), np.float32),
+        np.zeros(2, bool), np.zeros((2, 2)), np.zeros((0, worlds.obs_dim), np.float32),
     ]  # fmt: skip
     worlds.step(*good)
     frozen = good[1].copy()
@@ -218,7 +218,7 @@ def test_one_array_cannot_be_written_twice():
     ends = np.zeros(2, bool)
     arrays = np.zeros((2, worlds.obs_dim), np.float32), np.zeros(2), ends, ends
     with pytest.raises((TypeError, ValueError)):
-        worlds.step(np.zeros((2, 2), np.float32), *arrays, np.zeros((2, 1), np.float32), arrays[0][:0])
+        worlds.step(np.zeros((2, 2), np.float32), *arrays, np.zeros((2, 2)), arrays[0][:0])
 
 
 def test_two_threads_in_one_batch_do_no_harm():

@@ -56,7 +56,7 @@ class Worlds:
         rewards: NDArray[np.float64],
         terminated: NDArray[np.bool_],
         truncated: NDArray[np.bool_],
-        costs: NDArray[np.float32],
+        costs: NDArray[np.float64],
         last_obs: NDArray[np.float32],
     ) -> None: ...
     def draw(self, i: int, size: int) -> NDArray[np.uint8]: ...

@@ -86,7 +86,7 @@ class Env(gymnasium.Env[NDArray[np.float32], Any]):
         if values.shape != self.action_space.shape:
             raise ValueError(f"an action has shape {self.action_space.shape}, not {values.shape}")
         obs, rewards, terminated, truncated, costs, _ = step(self._worlds, values.reshape(1, -1))
-        return obs[0], float(rewards[0]), bool(terminated[0]), bool(truncated[0]), info(self._worlds, costs[0])
+        return obs[0], float(rewards[0]), bool(terminated[0]), bool(truncated[0]), info(self._worlds, costs[0].tolist())
 
     def render(self) -> NDArray[np.uint8] | None:
         """The world from above with the sums so far, if ``render_mode`` is ``"rgb_array"``."""
@@ -200,9 +200,9 @@ class VecEnv(gymnasium.vector.VectorEnv[NDArray[np.float32], Any, NDArray[Any]])
         self._obs = obs
         return obs, rewards, terminated, truncated, infos
 
-    def _infos(self, costs: NDArray[np.float32], made: NDArray[np.bool_]) -> dict[str, Any]:
+    def _infos(self, costs: NDArray[np.float64], made: NDArray[np.bool_]) -> dict[str, Any]:
         """The costs by name, and for each the worlds that have it."""
-        named = info(self._worlds, costs.T.astype(np.float64))
+        named = info(self._worlds, list(costs.T))
         return named | {f"_{name}": made for name in named}
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
@@ -259,21 +259,18 @@ def checked_seed(seed: int | None) -> int | None:
 def step(
     worlds: _p3o.Worlds, actions: NDArray[np.float32], with_last: bool = False
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Arrays of what a step gave: observations, rewards, terminated, truncated, costs, last observations."""
+    """Arrays of what a step gave: observations, rewards, terminated, truncated, costs (:func:`info`), last observations."""
     n, dim = worlds.count, worlds.obs_dim
     obs = np.empty((n, dim), np.float32)
     rewards = np.empty(n, np.float64)
     terminated, truncated = np.empty(n, np.bool_), np.empty(n, np.bool_)
-    costs = np.empty((n, len(worlds.costs)), np.float32)
+    costs = np.empty((n, len(worlds.costs) + 1), np.float64)
     last = np.empty((n if with_last else 0, dim), np.float32)
     worlds.step(actions, obs, rewards, terminated, truncated, costs, last)
     return obs, rewards, terminated, truncated, costs, last
 
 
-def info(worlds: _p3o.Worlds, costs: NDArray[Any]) -> dict[str, Any]:
-    """Costs of a step under Safety-Gymnasium's names; a row for each if there are many worlds."""
-    total = costs.sum(axis=0, dtype=np.float64)
-    if costs.ndim == 1:
-        costs, total = costs.tolist(), float(total)
-    named = {f"cost_{name}": cost for name, cost in zip(worlds.costs, costs, strict=True)}
-    return {"cost": total, "cost_sum": total} | named
+def info(worlds: _p3o.Worlds, costs: Sequence[Any]) -> dict[str, Any]:
+    """Costs of a step, their sum first, under Safety-Gymnasium's names."""
+    named = {f"cost_{name}": cost for name, cost in zip(worlds.costs, costs[1:], strict=True)}
+    return {"cost": costs[0], "cost_sum": costs[0]} | named

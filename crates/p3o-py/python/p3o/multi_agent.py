@@ -90,7 +90,7 @@ class ParallelEnv(PettingZoo[str, NDArray[np.float32], Any]):
 
         if terminated[0] or truncated[0]:
             self.agents = []
-        infos = {agent: envs.info(self._worlds, costs[0]) for agent in self.possible_agents}
+        infos = {agent: envs.info(self._worlds, costs[0].tolist()) for agent in self.possible_agents}
         ends = each(bool(terminated[0])), each(bool(truncated[0]))
         return self._seen(), each(float(rewards[0])), *ends, infos
 

@@ -160,8 +160,9 @@ impl PyWorlds {
         Ok(())
     }
 
-    /// Advances every world by its action and writes what followed, a row per world. `last_obs` receives the last
-    /// observations of episodes that ended in this step, and may have no rows unless the mode is `same_step`.
+    /// Advances every world by its action and writes what followed, a row per world. A row of `costs` is their sum and
+    /// then each. `last_obs` receives the last observations of episodes that ended in this step, and has no rows unless
+    /// the mode is `same_step`.
     #[expect(clippy::too_many_arguments, reason = "an array for each thing that a step gives")]
     fn step(
         &self,
@@ -171,7 +172,7 @@ impl PyWorlds {
         mut rewards: PyReadwriteArray1<f64>,
         mut terminated: PyReadwriteArray1<bool>,
         mut truncated: PyReadwriteArray1<bool>,
-        mut costs: PyReadwriteArray2<f32>,
+        mut costs: PyReadwriteArray2<f64>,
         mut last_obs: PyReadwriteArray2<f32>,
     ) -> PyResult<()> {
         let (n, dim, kinds, width) = (self.count, self.spec.obs_dim, self.spec.costs.len(), self.spec.action_width());
@@ -186,14 +187,17 @@ impl PyWorlds {
             rewards: slice(&mut rewards, n)?,
             terminated: slice(&mut terminated, n)?,
             truncated: slice(&mut truncated, n)?,
-            costs: row_slice(&mut costs, n, kinds)?,
+            costs: row_slice(&mut costs, n, kinds + 1)?,
             last_obs: row_slice(&mut last_obs, lasts, dim)?,
         };
         let mut inner = self.lock()?;
         let inner = &mut *inner;
         inner.actions.clear();
         // A copy: while the worlds step, the array may change.
-        inner.actions.extend(actions.as_array().iter());
+        match actions.as_slice() {
+            Ok(slice) => inner.actions.extend_from_slice(slice),
+            Err(_) => inner.actions.extend(actions.as_array().iter()),
+        }
         inner.worlds.check(&inner.actions).map_err(PyValueError::new_err)?;
         if let Some(i) = inner.worlds.waiting() {
             let which = if n == 1 { String::new() } else { format!(" of world {i}") };
@@ -263,7 +267,9 @@ impl Inner {
             if begins[i] || same_step && (out.terminated[i] || out.truncated[i]) {
                 *film = Film::new(worlds.spec(), worlds.scene(i));
             } else {
-                film.add(worlds.scene(i), out.rewards[i] as f32, &out.costs[i * kinds..][..kinds]);
+                let costs: Vec<f32> =
+                    out.costs[i * (kinds + 1) + 1..][..kinds].iter().map(|cost| *cost as f32).collect();
+                film.add(worlds.scene(i), out.rewards[i] as f32, &costs);
             }
         }
         Ok(())
