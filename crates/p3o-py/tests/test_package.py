@@ -82,8 +82,11 @@ def test_everything_public_is_explained():
 
 def test_the_bench_measures_both_sides():
     found = p3o.bench.measure(count=256, rounds=1, seconds=0.1, threads=1)
-    assert found["ratio"] == pytest.approx(found["python_steps_per_s"] / found["rust_steps_per_s"])
-    assert found["python_steps_per_s"] > 1000
+    for per in ("s", "cpu_s"):
+        ratio = found[f"python_steps_per_{per}"] / found[f"rust_steps_per_{per}"]
+        assert found[f"ratio_per_{per}"] == pytest.approx(ratio)
+        # Far from the goal of 0.8, since other tests may run at the same time.
+        assert ratio > 0.01
 
 
 def test_without_pettingzoo_all_else_works(python):
