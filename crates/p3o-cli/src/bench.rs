@@ -142,8 +142,8 @@ fn point_goal() -> Box<dyn Env> {
     Box::new(PointGoal::default())
 }
 
-/// Every thread steps its own environments.
-fn environments(threads: usize, seconds: f64) -> f64 {
+/// Steps a second where every thread steps its own environments.
+pub fn environments(threads: usize, seconds: f64) -> f64 {
     const WORLDS: usize = 8;
     let start = Instant::now();
     let done: u64 = (0..threads as u64)

@@ -1,6 +1,7 @@
 //! `p3o render`
 
 mod canvas;
+mod film;
 mod frame;
 mod gif;
 mod reel;
@@ -9,6 +10,7 @@ use crate::args::RenderArgs;
 use crate::screen::{figure, say, thousands};
 use crate::train::shown;
 use crate::{Failure, pool};
+pub use film::{Film, Picture};
 use frame::{Shot, Stage};
 use p3o::Agent;
 use p3o::evaluate::Settings;

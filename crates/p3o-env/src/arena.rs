@@ -19,6 +19,8 @@ use crate::{
 const HORIZON: usize = 1000;
 const GOAL_RADIUS: f64 = 0.3;
 const HAZARD_RADIUS: f64 = 0.2;
+/// The greatest number whose root is no more than that: so no root needs to be taken.
+const HAZARD_RADIUS_SQUARED: f64 = 0.040_000_000_000_000_01;
 const REWARD_LIMIT: f64 = 10.0;
 const SENSORS: usize = 12;
 /// All but the magnetometer: they come first.
@@ -306,14 +308,11 @@ impl Arena {
         let mut seen = [Sighting::default(); MAX_OBJECTS];
         lidar::sight(robot, reading.heading, &self.state.objects, &mut seen);
         let mut rest = &seen[..];
-        for (placement, out) in self.rules.layout.objects.iter().zip(lidars.chunks_exact_mut(BINS)) {
+        for (placement, bins) in self.rules.layout.objects.iter().zip(lidars.as_chunks_mut().0) {
             let (group, later) = rest.split_at(placement.count);
             rest = later;
-            let mut bins = [0.0; BINS];
-            lidar::light(group, &mut bins);
-            for (out, value) in out.iter_mut().zip(bins) {
-                *out = value as f32;
-            }
+            bins.fill(0.0);
+            lidar::light(group, bins, |value| value as f32);
         }
     }
 
@@ -391,7 +390,11 @@ fn distance(a: [f64; 2], b: [f64; 2]) -> f64 {
 }
 
 fn on_hazard(robot: [f64; 2], hazards: &[[f64; 2]]) -> bool {
-    hazards.iter().any(|h| distance(robot, *h) <= HAZARD_RADIUS)
+    let near = |h: &[f64; 2]| {
+        let (dx, dy) = (robot[0] - h[0], robot[1] - h[1]);
+        dx * dx + dy * dy <= HAZARD_RADIUS_SQUARED
+    };
+    hazards.iter().fold(false, |any, h| any | near(h))
 }
 
 /// Makes a struct around an `arena` a world that answers as its arena does.
@@ -434,3 +437,14 @@ macro_rules! world_of_an_arena {
     };
 }
 pub(crate) use world_of_an_arena;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_square_stands_for_the_radius_to_the_last_bit() {
+        assert!(HAZARD_RADIUS_SQUARED.sqrt() <= HAZARD_RADIUS);
+        assert!(HAZARD_RADIUS_SQUARED.next_up().sqrt() > HAZARD_RADIUS);
+    }
+}

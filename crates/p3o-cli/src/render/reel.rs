@@ -18,6 +18,23 @@ pub struct Moment {
     pub fired: bool,
 }
 
+impl Moment {
+    /// The start of an episode in a world with so many costs.
+    pub fn start(scene: Scene, costs: usize) -> Moment {
+        Moment { scene, ret: 0.0, costs: vec![0.0; costs], fired: false }
+    }
+
+    /// The moment that follows by a step.
+    pub fn next(&self, scene: Scene, reward: f32, costs: &[f32]) -> Moment {
+        Moment {
+            scene,
+            ret: self.ret + f64::from(reward),
+            costs: self.costs.iter().zip(costs).map(|(sum, cost)| sum + f64::from(*cost)).collect(),
+            fired: costs.iter().any(|cost| *cost > 0.0),
+        }
+    }
+}
+
 /// One episode from its start to its end; the index is the step.
 pub type Reel = Vec<Moment>;
 
@@ -64,8 +81,7 @@ impl Env for Watched {
 
     fn reset(&mut self, seed: u64, obs: &mut [f32]) {
         self.world.reset(seed, obs);
-        let costs = vec![0.0; self.spec().costs.len()];
-        let start = Moment { scene: self.scene(), ret: 0.0, costs, fired: false };
+        let start = Moment::start(self.scene(), self.spec().costs.len());
         self.with_reels(|reels| reels.push(vec![start]));
     }
 
@@ -75,13 +91,7 @@ impl Env for Watched {
         self.with_reels(|reels| {
             let reel = reels.last_mut().expect("an episode begins with a reset");
             let before = reel.last().expect("a reel begins with its start");
-            let moment = Moment {
-                scene,
-                ret: before.ret + f64::from(outcome.reward),
-                costs: before.costs.iter().zip(&*costs).map(|(sum, cost)| sum + f64::from(*cost)).collect(),
-                fired: costs.iter().any(|cost| *cost > 0.0),
-            };
-            reel.push(moment);
+            reel.push(before.next(scene, outcome.reward, costs));
         });
         outcome
     }
