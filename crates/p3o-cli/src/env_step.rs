@@ -12,6 +12,7 @@
 use crate::Failure;
 use crate::screen::say;
 use p3o_env::{ActionSpace, OpenEnv, Quantities, tasks};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -59,11 +60,16 @@ pub fn env_step() -> Result<(), Failure> {
     Ok(())
 }
 
-fn answer(line: &str) -> Result<Answer, String> {
-    let request: Request = serde_json::from_str(line).map_err(|e| {
+/// What a line of JSON holds, or what is wrong with it and where.
+pub fn read_json<T: DeserializeOwned>(line: &str) -> Result<T, String> {
+    serde_json::from_str(line).map_err(|e| {
         let (text, place) = (e.to_string(), format!(" at line 1 column {}", e.column()));
         format!("{} (column {})", text.trim_end_matches(&place), e.column())
-    })?;
+    })
+}
+
+fn answer(line: &str) -> Result<Answer, String> {
+    let request: Request = read_json(line)?;
     let mut world = tasks::make_open(&request.task, &request.options).map_err(|e| e.to_string())?;
     if let Some(state) = request.state {
         world.set_state(state).map_err(|e| e.to_string())?;

@@ -254,7 +254,7 @@ fn compare(about: &About, own: &About) -> Result<(), String> {
 }
 
 /// What stands before the names of each group's tensors: nothing, or the agent where every one has its own.
-fn prefixes(groups: usize) -> Vec<String> {
+pub(crate) fn prefixes(groups: usize) -> Vec<String> {
     (0..groups).map(|agent| if groups == 1 { String::new() } else { format!("agent.{agent}.") }).collect()
 }
 
