@@ -41,7 +41,7 @@ pub enum Command {
     Settings(SettingsArgs),
     /// Measure the speed of this machine, or of a GPU beside it: environments, training, and the share of the peak.
     Bench(BenchArgs),
-    /// Step worlds for other programs: JSON lines with task, state and actions in, what followed out.
+    /// Step worlds for other programs: JSON lines with task, seed or state, and actions in, what followed out.
     EnvStep,
     /// Compute the paper's claims on small problems whose answers are known, and say which hold.
     Verify(VerifyArgs),
