@@ -1,9 +1,47 @@
 //! `p3o export` writes a policy that other programs run; `p3o act` runs it for them.
 
 use crate::util::{Home, checkpoint, json, small, text};
+use p3o::{Algorithm, Request, Run};
+use p3o_env::{ActionSpace, Env, EnvSpec, Outcome};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::ops::ControlFlow;
 use std::process::{Output, Stdio};
+
+/// A world that the program does not know by name.
+struct Lamp(EnvSpec);
+
+impl Env for Lamp {
+    fn spec(&self) -> &EnvSpec {
+        &self.0
+    }
+
+    fn reset(&mut self, seed: u64, obs: &mut [f32]) {
+        obs.fill(seed as f32 / u64::MAX as f32);
+    }
+
+    fn step(&mut self, action: &[f32], obs: &mut [f32], _costs: &mut [f32]) -> Outcome {
+        obs.fill(action[0]);
+        Outcome { reward: action[0], terminated: false, truncated: true }
+    }
+}
+
+#[test]
+fn a_policy_of_a_world_that_cannot_be_made_leaves_unmeasured() {
+    let (home, action) = (Home::new(), ActionSpace::Continuous { dim: 1 });
+    let spec = EnvSpec { name: "Lamp".into(), obs_dim: 2, action, agents: 1, costs: Vec::new(), horizon: 1 };
+    let make = || -> Box<dyn Env> { Box::new(Lamp(spec.clone())) };
+    let mut config = Request::new("Lamp", Algorithm::Ppo.into()).resolve_for(&spec).unwrap().config;
+    ["rollout.envs=2", "rollout.batch=20", "run.steps=20"].iter().for_each(|change| config.set(change).unwrap());
+    let mut run = Run::start(config, &make, &home.path("run")).unwrap();
+    run.train(&mut |_, _| ControlFlow::Continue(())).unwrap();
+    drop(run);
+    let line = home.bad(1, &["export", "run", "-o", "policy.onnx"]);
+    assert!(line.contains("Lamp") && line.contains("--episodes 0 exports the policy"), "{line}");
+    assert!(!home.path("policy.onnx").exists());
+    home.good(&["export", "run", "-o", "policy.onnx", "--episodes", "0"]);
+    assert_eq!(answers(&home, &[], "[0.1, 0.2]\n")[0].len(), 1);
+}
 
 /// A small run in this folder.
 fn trained(home: &Home, task: &str, more: &[&str]) {

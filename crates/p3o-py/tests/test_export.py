@@ -11,14 +11,12 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
+import onnx
+import onnxruntime as ort
 import pytest
 
-onnx = pytest.importorskip("onnx")
-ort = pytest.importorskip("onnxruntime")
-pytest.importorskip("safetensors")
-
 PROGRAM = os.environ.get("P3O_PROGRAM") or shutil.which("p3o")
-pytestmark = pytest.mark.skipif(PROGRAM is None, reason="there is no program p3o")
+assert PROGRAM, "there is no program p3o: put it on the PATH or name it by P3O_PROGRAM"
 
 STATES = 10_000
 TOLERANCE = 1e-5
@@ -38,7 +36,8 @@ WORLDS = {
 # Every world with every kind of network; where a task has several agents, with every way to act for them.
 FEED_FORWARD = ["net.hidden=[64,64]", "net.activation=tanh"]
 RECURRENT = ["net.hidden=[32]", "net.gru=32"]
-CASES = {f"{world}-{kind}": (world, "p3o", settings) for world in WORLDS for kind, settings in [("ff", FEED_FORWARD), ("gru", RECURRENT)]}
+KINDS = {"ff": FEED_FORWARD, "gru": RECURRENT}
+CASES = {f"{world}-{kind}": (world, "p3o", settings) for world in WORLDS for kind, settings in KINDS.items()}
 CASES |= {
     "PointGoal-relu": ("PointGoal", "p3o", ["net.hidden=[64,64]", "net.activation=relu"]),
     "PointGoal-identity": ("PointGoal", "p3o", ["net.hidden=[16]", "net.activation=identity"]),
