@@ -93,7 +93,7 @@ fn distance(found: &Tensor, expected: &[f32]) -> f64 {
 #[test]
 fn the_graph_acts_as_the_agent_does() {
     const WORLDS: usize = 3;
-    let mut beyond = 0;
+    let (mut beyond, mut clipped) = (0, 0);
     for case in CASES {
         let (agent, make) = trained(case);
         let (model, spec) = (exported(&agent), agent.spec().clone());
@@ -109,6 +109,11 @@ fn the_graph_acts_as_the_agent_does() {
             // One world starts anew while the others go on.
             if step == 11 {
                 state.restart(1);
+            }
+            // What lies far outside of what was seen in training is clipped alike.
+            if step == 5 && agent.config().rollout.normalize_obs {
+                obs.iter_mut().for_each(|x| *x = 1e4 * (*x - 0.5));
+                clipped += 1;
             }
             let found = graph_step(&model, &agent, &obs, state.states(), WORLDS);
             agent.act(&obs, &mut state, None, &mut actions);
@@ -134,7 +139,7 @@ fn the_graph_acts_as_the_agent_does() {
         }
         assert!(seen.len() > 1, "{case:?}: one action for everything");
     }
-    assert!(beyond > 0, "no action was beyond its bounds");
+    assert!(beyond > 0 && clipped > 0, "nothing was beyond its bounds");
 }
 
 #[test]
