@@ -25,6 +25,10 @@ pub enum Command {
     Evaluate(EvaluateArgs),
     /// Draw episodes of a trained policy from above, with their costs against the limits.
     Render(RenderArgs),
+    /// Write a trained policy as an ONNX file, with its normalisation inside and what was measured of it in the metadata.
+    Export(ExportArgs),
+    /// Act for other programs: observations as JSON lines or raw floats in, an action for each out.
+    Act(ActArgs),
     /// Train several algorithms on one task with the same settings and put their results side by side.
     Compare(CompareArgs),
     /// Draw the learning curves of runs: a row for each task, a line for each algorithm with the spread over its runs.
@@ -37,7 +41,7 @@ pub enum Command {
     Settings(SettingsArgs),
     /// Measure the speed of this machine, or of a GPU beside it: environments, training, and the share of the peak.
     Bench(BenchArgs),
-    /// Step worlds for other programs: JSON lines with task, state and actions in, what followed out.
+    /// Step worlds for other programs: JSON lines with task, seed or state, and actions in, what followed out.
     EnvStep,
     /// Compute the paper's claims on small problems whose answers are known, and say which hold.
     Verify(VerifyArgs),
@@ -280,6 +284,44 @@ pub struct RenderArgs {
     /// Width in pixels.
     #[arg(long, value_name = "PIXELS", default_value_t = 480, value_parser = clap::value_parser!(u32).range(320..=4000))]
     pub size: u32,
+}
+
+/// Arguments of `export`.
+#[derive(Args)]
+pub struct ExportArgs {
+    /// The run's folder.
+    pub run: PathBuf,
+    /// The file, FILE.onnx.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// Episodes to measure return and costs by, with the likeliest actions; 0 measures nothing.
+    #[arg(long, default_value_t = 100)]
+    pub episodes: u32,
+    /// Decides every random number of the episodes.
+    #[arg(long, default_value_t = 1_000_000)]
+    pub seed: u64,
+    /// Threads to use; the results do not depend on it [default: all cores].
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+}
+
+/// Arguments of `act`.
+#[derive(Args)]
+pub struct ActArgs {
+    /// The run's folder.
+    pub run: PathBuf,
+    /// Little-endian f32 in and out, with nothing between them, instead of JSON lines.
+    #[arg(long)]
+    pub raw: bool,
+    /// One more number stands before each observation: 1 where an episode starts, otherwise 0.
+    #[arg(long, requires = "raw")]
+    pub starts: bool,
+    /// Draw actions instead of taking the likeliest.
+    #[arg(long)]
+    pub sample: bool,
+    /// Decides which actions are drawn.
+    #[arg(long, requires = "sample", default_value_t = 0)]
+    pub seed: u64,
 }
 
 /// Arguments of `bench`.

@@ -1,17 +1,20 @@
 //! `p3o env-step`: worlds for other programs, one JSON object per line in and out.
 //!
 //! In: `{"task": "AntCircle", "options": {"obs": 29}, "state": {"qpos": [..], "qvel": [..]}, "actions": [[..], ..]}`.
-//! Options that are not given have their defaults; without a state the episode of seed 0 begins. States are the named
-//! lists of `p3o_env::OpenEnv`; an action is a list too, of one index for a task with discrete actions.
+//! Options that are not given have their defaults. In place of a state there may be a seed, `"seed": 7`, whose episode begins;
+//! without either it is that of seed 0. States are the named lists of `p3o_env::OpenEnv`; an action is a list too, of one
+//! index for a task with discrete actions. Where a seed is given, actions may be left out.
 //!
-//! Out: `{"start": {"state", "derived"}, "steps": [{"state", "derived", "obs", "reward", "costs", "terminated",
+//! Out: `{"start": {"state", "derived", "obs"}, "steps": [{"state", "derived", "obs", "reward", "costs", "terminated",
 //! "truncated"}, ..]}`. States and derived quantities are f64; actions, observation, reward and costs pass through f32,
 //! as in training. Derived quantities after a step are those of the new state under the action that led there; at the
-//! start, under the first action. No step follows one that ended the episode. What is not finite is written as null.
+//! start, under the first action, or one of zeros if there is none. The first observation is that of an episode's reset, so
+//! that there is none where a state was given. No step follows one that ended the episode. What is not finite is written as null.
 
 use crate::Failure;
 use crate::screen::say;
 use p3o_env::{ActionSpace, OpenEnv, Quantities, tasks};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -23,13 +26,22 @@ struct Request {
     #[serde(default)]
     options: BTreeMap<String, f64>,
     state: Option<Quantities>,
-    actions: Vec<Vec<f64>>,
+    seed: Option<u64>,
+    actions: Option<Vec<Vec<f64>>>,
 }
 
 #[derive(Serialize)]
 struct Answer {
-    start: Moment,
+    start: Start,
     steps: Vec<Step>,
+}
+
+#[derive(Serialize)]
+struct Start {
+    #[serde(flatten)]
+    moment: Moment,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    obs: Option<Vec<f64>>,
 }
 
 #[derive(Serialize)]
@@ -59,19 +71,41 @@ pub fn env_step() -> Result<(), Failure> {
     Ok(())
 }
 
-fn answer(line: &str) -> Result<Answer, String> {
-    let request: Request = serde_json::from_str(line).map_err(|e| {
+/// What a line of JSON holds, or what is wrong with it and where.
+pub fn read_json<T: DeserializeOwned>(line: &str) -> Result<T, String> {
+    serde_json::from_str(line).map_err(|e| {
         let (text, place) = (e.to_string(), format!(" at line 1 column {}", e.column()));
         format!("{} (column {})", text.trim_end_matches(&place), e.column())
-    })?;
+    })
+}
+
+fn answer(line: &str) -> Result<Answer, String> {
+    let request: Request = read_json(line)?;
     let mut world = tasks::make_open(&request.task, &request.options).map_err(|e| e.to_string())?;
-    if let Some(state) = request.state {
-        world.set_state(state).map_err(|e| e.to_string())?;
-    }
-    let actions = request.actions.iter().enumerate().map(|(i, action)| checked(i, action, &world.spec().action));
+    let obs = match (request.state, request.seed) {
+        (Some(_), Some(_)) => return Err("an episode begins from a state or from a seed, not from both".into()),
+        (Some(state), None) => {
+            world.set_state(state).map_err(|e| e.to_string())?;
+            None
+        }
+        (None, seed) => {
+            let mut obs = vec![0.0; world.spec().obs_dim];
+            world.reset(seed.unwrap_or(0), &mut obs);
+            Some(obs.into_iter().map(f64::from).collect())
+        }
+    };
+    let given = match (request.actions, request.seed) {
+        (Some(actions), _) => actions,
+        (None, Some(_)) => Vec::new(),
+        (None, None) => return Err("missing field `actions`".into()),
+    };
+    let actions = given.iter().enumerate().map(|(i, action)| checked(i, action, &world.spec().action));
     let actions: Vec<Vec<f32>> = actions.collect::<Result<_, _>>()?;
-    let first = actions.first().ok_or("there are no actions; give at least one")?;
-    let start = moment(&*world, first);
+    if actions.is_empty() && request.seed.is_none() {
+        return Err("there are no actions; give at least one".into());
+    }
+    let still = vec![0.0; world.spec().action_width()];
+    let start = Start { moment: moment(&*world, actions.first().unwrap_or(&still)), obs };
     let mut steps: Vec<Step> = Vec::new();
     for action in &actions {
         steps.push(step(&mut *world, action));

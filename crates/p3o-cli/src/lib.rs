@@ -2,6 +2,7 @@
 //!
 //! It is a library, so that the Python package brings the same program.
 
+mod act;
 mod args;
 mod bench;
 mod compare;
@@ -9,6 +10,7 @@ mod device;
 mod dry_run;
 mod env_step;
 mod evaluate;
+mod export;
 mod list;
 mod plot;
 mod render;
@@ -142,6 +144,8 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Adopt(args) => train::adopt(&args),
         Command::Evaluate(args) => evaluate::evaluate(&args),
         Command::Render(args) => render::render(&args),
+        Command::Export(args) => export::export(&args),
+        Command::Act(args) => act::act(&args),
         Command::Compare(args) => compare::compare(&args),
         Command::Plot(args) => plot::plot(&args),
         Command::Reproduce(args) => reproduce::reproduce(&args),

@@ -82,6 +82,30 @@ fn what_one_step_gives_is_a_state_for_the_next() {
 }
 
 #[test]
+fn a_seed_begins_its_episode_with_the_first_observation() {
+    for (task, action) in [("PointGoal", vec![0.5, 1.0]), ("SimpleSpread", vec![2.0, 1.0, 0.0])] {
+        let of = |seed: u64| good(&object!({"task": task, "seed": seed, "actions": [action]}));
+        let mut world = p3o_env::tasks::make(task, &Default::default()).unwrap();
+        let mut first = vec![0.0; world.spec().obs_dim];
+        world.reset(7, &mut first);
+        let expected: Vec<f64> = first.iter().map(|x| f64::from(*x)).collect();
+        assert_eq!(of(7)["start"]["obs"], object!(expected), "{task}");
+        assert_ne!(of(8)["start"]["obs"], of(7)["start"]["obs"], "{task}");
+        // The episode of seed 0 is the one without a seed, and its state alone leads to the same step.
+        assert_eq!(good(&object!({"task": task, "actions": [action]})), of(0), "{task}");
+        let by_state = good(&object!({"task": task, "state": of(7)["start"]["state"], "actions": [action]}));
+        assert_eq!(by_state["steps"], of(7)["steps"], "{task}");
+        assert_eq!(by_state["start"]["obs"], Value::Null, "{task}: a state has no first observation");
+        // Without actions there is the start alone.
+        for nothing in [object!({"task": task, "seed": 7}), object!({"task": task, "seed": 7, "actions": []})] {
+            let found = good(&nothing);
+            assert_eq!((&found["start"]["obs"], &found["steps"]), (&of(7)["start"]["obs"], &object!([])), "{task}");
+            assert_eq!(found["start"]["state"], of(7)["start"]["state"], "{task}");
+        }
+    }
+}
+
+#[test]
 fn an_episode_that_ended_takes_no_more_steps() {
     // A torso above 1 m ends the Ant's episode.
     let mut qpos = [0.0; 15];
@@ -101,6 +125,9 @@ fn lines_that_cannot_be_read_are_refused() {
     bad(r#"{"task": "PointCircle"}"#, &["actions"]);
     bad(r#"{"task": "PointCircle", "action": [0, 0]}"#, &["unknown field `action`", "`actions`"]);
     bad(r#"{"task": "Chess", "actions": [[0]]}"#, &["Chess", "PointGoal, Navigation"]);
+    bad(r#"{"task": "PointCircle", "seed": -1}"#, &["-1"]);
+    bad(r#"{"task": "PointCircle", "seed": 1.5}"#, &["1.5"]);
+    bad(r#"{"task": "PointCircle", "seed": 1, "state": {"robot": [1, 2, 3, 4, 5, 6]}}"#, &["not from both"]);
     bad(r#"{"task": "PointGoal", "options": {"level": 7}, "actions": [[0, 0]]}"#, &["level = 7", "one of 0, 1, 2"]);
 }
 

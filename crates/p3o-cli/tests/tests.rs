@@ -5,6 +5,7 @@ mod compare;
 mod device;
 mod env_step;
 mod evaluate;
+mod export;
 mod full_disk;
 mod instructions;
 mod interruption;

@@ -19,14 +19,15 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
+use crate::labels::{counted, each};
 use crate::layout::Rect;
 use crate::open_env::{StateReader, quantities};
 use crate::physics::ant::{
     self, ACTIONS, AntState, LIMB_RADIUS, POSITIONS, SUBSTEP, SUBSTEPS, TORSO_RADIUS, VELOCITIES,
 };
 use crate::{
-    ActionSpace, CostSpec, Env, EnvSpec, Form, OpenEnv, Outcome, Quantities, RestoreError, Role, Scene, StateError,
-    snapshot,
+    ActionSpace, CostSpec, Env, EnvSpec, Form, Label, Labels, OpenEnv, Outcome, Quantities, RestoreError, Role, Scene,
+    StateError, snapshot,
 };
 
 const NAME: &str = "AntCircle";
@@ -194,6 +195,20 @@ impl Env for AntCircle {
         }
         scene.disc(Role::Agent, torso, TORSO_RADIUS);
         scene.agents.push(torso);
+    }
+
+    fn labels(&self) -> Labels {
+        const JOINTS: [&str; 8] = ["hip_1", "ankle_1", "hip_2", "ankle_2", "hip_3", "ankle_3", "hip_4", "ankle_4"];
+        const MOTORS: [&str; 8] = ["hip_4", "ankle_4", "hip_1", "ankle_1", "hip_2", "ankle_2", "hip_3", "ankle_3"];
+        let mut observation: Vec<Label> = each("position", &["x", "y", "z"], "m")
+            .chain(each("orientation", &["w", "x", "y", "z"], "quaternion"))
+            .chain(each("angle", &JOINTS, "rad"))
+            .chain(each("velocity", &["x", "y", "z"], "m/s"))
+            .chain(each("turn", &["x", "y", "z"], "rad/s, in the torso's frame"))
+            .chain(each("rate", &JOINTS, "rad/s"))
+            .collect();
+        observation.extend(counted("contact_force", self.spec.obs_dim - MOTION, "zero"));
+        Labels { observation, action: each("torque", &MOTORS, &format!("{} N m", ant::GEAR)).collect() }
     }
 }
 

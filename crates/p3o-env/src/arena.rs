@@ -6,6 +6,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::labels::{counted, each};
 use crate::layout::{Layout, Rect};
 use crate::lidar::{self, BINS, Sighting};
 use crate::open_env::{StateReader, quantities};
@@ -13,7 +14,8 @@ use crate::physics::contact;
 use crate::physics::contact::PILLAR_RADIUS;
 use crate::physics::point::{self, PointState, Reading};
 use crate::{
-    ActionSpace, CostSpec, EnvSpec, Form, Outcome, Quantities, RestoreError, Role, Scene, StateError, snapshot, vase,
+    ActionSpace, CostSpec, EnvSpec, Form, Label, Labels, Outcome, Quantities, RestoreError, Role, Scene, StateError,
+    snapshot, vase,
 };
 
 const HORIZON: usize = 1000;
@@ -181,6 +183,21 @@ impl Arena {
     pub fn hide_velocity(&mut self) {
         self.hidden = MOTION_SENSORS;
         self.spec.obs_dim = self.rules.spec().obs_dim - MOTION_SENSORS;
+    }
+
+    pub fn labels(&self) -> Labels {
+        let sensors = each("accelerometer", &["forward", "left", "up"], "m/s^2")
+            .chain(each("velocimeter", &["forward", "left", "up"], "m/s"))
+            .chain(each("gyro", &["forward", "left", "up"], "rad/s"))
+            .chain(each("magnetometer", &["forward", "left", "up"], "of a field of 0.5 along -y"));
+        let mut observation: Vec<Label> = sensors.skip(self.hidden).collect();
+        let bins = format!("1 at the robot to 0 at {} m and beyond", lidar::RANGE);
+        for name in std::iter::once("goal").chain(self.rules.obstacles.iter().map(|o| o.plural())) {
+            observation.extend(counted(&format!("{name}_lidar"), BINS, &bins));
+        }
+        let drive = each("drive", &["forward"], "force, saturates at 0.05");
+        let turn = each("turn", &["left"], "wanted turn rate in 1/0.3 rad/s");
+        Labels { observation, action: drive.chain(turn).collect() }
     }
 
     pub fn view(&self) -> ArenaView<'_> {
@@ -414,6 +431,10 @@ macro_rules! world_of_an_arena {
 
             fn step(&mut self, action: &[f32], obs: &mut [f32], costs: &mut [f32]) -> $crate::Outcome {
                 self.arena.step(action, obs, costs)
+            }
+
+            fn labels(&self) -> $crate::Labels {
+                self.arena.labels()
             }
 
             $crate::env::forward_to!(arena);

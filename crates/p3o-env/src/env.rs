@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Scene;
+use crate::{Labels, Scene};
 
 /// What an action is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -151,6 +151,11 @@ pub trait Env: Send {
     /// Adds the world as seen from above to an empty scene. A world that adds nothing has no picture.
     fn draw(&self, scene: &mut Scene) {
         let _ = scene;
+    }
+
+    /// What the numbers of observations and actions are. A world may say nothing.
+    fn labels(&self) -> Labels {
+        Labels::default()
     }
 }
 

@@ -6,7 +6,7 @@
 //! single agent act for all of them at once.
 
 use crate::env::forward_to;
-use crate::{ActionSpace, Env, EnvSpec, Outcome, RestoreError, Scene};
+use crate::{ActionSpace, Env, EnvSpec, Label, Labels, Outcome, RestoreError, Scene};
 
 /// A world of several agents that share its reward and its costs.
 pub trait MultiAgentEnv: Send {
@@ -38,6 +38,11 @@ pub trait MultiAgentEnv: Send {
     /// Adds the world as seen from above to an empty scene. A world that adds nothing has no picture.
     fn draw(&self, scene: &mut Scene) {
         let _ = scene;
+    }
+
+    /// What the numbers of one agent's observation and action are. A world may say nothing.
+    fn labels(&self) -> Labels {
+        Labels::default()
     }
 }
 
@@ -122,6 +127,15 @@ impl<E: MultiAgentEnv> Env for Joint<E> {
         self.world.step(&self.actions, obs, costs)
     }
 
+    fn labels(&self) -> Labels {
+        let mut labels = self.world.labels().repeated(self.world.agents());
+        if let (ActionSpace::Discrete { n }, true) = (&self.spec.action, labels.action.len() > 1) {
+            let unit = format!("one of {n}, agent i's action in digit i, the lowest first");
+            labels.action = vec![Label { name: "joint".to_owned(), unit }];
+        }
+        labels
+    }
+
     forward_to!(world);
 }
 
@@ -154,6 +168,10 @@ impl<E: MultiAgentEnv> Env for Team<E> {
             return not_a_number(obs, costs);
         }
         self.world.step(action, obs, costs)
+    }
+
+    fn labels(&self) -> Labels {
+        self.world.labels()
     }
 
     forward_to!(world);

@@ -22,12 +22,13 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::labels::each;
 use crate::layout::Rect;
 use crate::open_env::{StateReader, quantities};
-use crate::physics::rllab_point::RllabPoint;
+use crate::physics::rllab_point::{self, RllabPoint};
 use crate::{
-    ActionSpace, CircleStart, CostSpec, Env, EnvSpec, Form, OpenEnv, Outcome, Quantities, RestoreError, Role, Scene,
-    StateError, snapshot,
+    ActionSpace, CircleStart, CostSpec, Env, EnvSpec, Form, Labels, OpenEnv, Outcome, Quantities, RestoreError, Role,
+    Scene, StateError, snapshot,
 };
 
 const HORIZON: usize = 65;
@@ -150,6 +151,13 @@ impl Env for PointCircle {
             scene.upright(Role::Limit, side * X_LIMIT).alarm = *steps > 0 && side * robot.x > X_LIMIT;
         }
         robot.show(scene);
+    }
+
+    fn labels(&self) -> Labels {
+        let observation = each("position", &["x", "y"], "15 m")
+            .chain(each("heading", &["cos", "sin"], "1"))
+            .chain(each("circle", &["beyond"], "15 m, negative inside"));
+        Labels { observation: observation.collect(), action: rllab_point::labels() }
     }
 }
 

@@ -21,11 +21,13 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::labels::{counted, each};
 use crate::layout::Rect;
 use crate::open_env::{StateReader, quantities};
-use crate::physics::rllab_point::{HEIGHT, INERTIA_ACROSS, INERTIA_ALONG, MASS, MASS_AHEAD, RllabPoint};
+use crate::physics::rllab_point::{self, HEIGHT, INERTIA_ACROSS, INERTIA_ALONG, MASS, MASS_AHEAD, RllabPoint};
 use crate::{
-    ActionSpace, CostSpec, Env, EnvSpec, OpenEnv, Outcome, Quantities, RestoreError, Role, Scene, StateError, snapshot,
+    ActionSpace, CostSpec, Env, EnvSpec, Label, Labels, OpenEnv, Outcome, Quantities, RestoreError, Role, Scene,
+    StateError, snapshot,
 };
 
 /// Bins of each sensor.
@@ -268,6 +270,29 @@ impl Env for PointGather {
             scene.disc(if *bomb { Role::Bomb } else { Role::Apple }, *at, ITEM_RADIUS);
         }
         robot.show(scene);
+    }
+
+    fn labels(&self) -> Labels {
+        let mut observation: Vec<Label> = each("position", &["x", "y"], "m")
+            .chain(each("heading", &["angle"], "rad, not wrapped"))
+            .chain(each("velocity", &["x", "y"], "m/s, constant"))
+            .chain(each("velocity", &["turn"], "rad/s, constant"))
+            .collect();
+        match self.obs {
+            GatherObs::Compact => observation.extend(each("mass_centre", &["x", "y", "z"], "m")),
+            GatherObs::Full => {
+                const INERTIA: [&str; 10] = ["xx", "yy", "zz", "xy", "xz", "yz", "mx", "my", "mz", "mass"];
+                const MOTION: [&str; 6] = ["turn_x", "turn_y", "turn_z", "x", "y", "z"];
+                let inertia = each("world_inertia", &INERTIA, "zero").chain(each("body_inertia", &INERTIA, "SI"));
+                let motion = each("world_motion", &MOTION, "zero").chain(each("body_motion", &MOTION, "rad/s, m/s"));
+                observation.extend(inertia.chain(motion));
+                observation.extend(counted("unused", 28, "zero"));
+            }
+        }
+        for name in ["apples", "bombs"] {
+            observation.extend(counted(name, BINS, "1 at the robot to 0 at 6 m and beyond, right to left"));
+        }
+        Labels { observation, action: rllab_point::labels() }
     }
 }
 

@@ -16,12 +16,13 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::labels::{counted, each};
 use crate::layout::Rect;
 use crate::open_env::{StateReader, quantities};
 use crate::physics::particles::{CONTACT_DISTANCE, MAX_PARTICLES, Order, Particles, distance};
 use crate::{
-    ActionSpace, CostSpec, EnvSpec, Joint, MultiAgentEnv, OpenEnv, Outcome, Quantities, RestoreError, Role, Scene,
-    StateError, snapshot,
+    ActionSpace, CostSpec, EnvSpec, Joint, Label, Labels, MultiAgentEnv, OpenEnv, Outcome, Quantities, RestoreError,
+    Role, Scene, StateError, snapshot,
 };
 
 const HORIZON: usize = 25;
@@ -254,6 +255,25 @@ impl MultiAgentEnv for SimpleSpread {
             scene.disc(Role::Landmark, place, LANDMARK_RADIUS);
         }
         scene.agents.clone_from(positions);
+    }
+
+    fn labels(&self) -> Labels {
+        let n = self.agents();
+        let order = if self.own_first { "the agent's own is number 0" } else { "in the world's order" };
+        let mut observation: Vec<Label> =
+            each("velocity", &["x", "y"], "1/s").chain(each("position", &["x", "y"], "1")).collect();
+        for (what, count) in [("landmark", n), ("other", n - 1)] {
+            for i in 0..count {
+                let unit = format!("1, from the agent; {order}");
+                observation.extend(each(&format!("{what}_{i}"), &["x", "y"], &unit));
+            }
+        }
+        observation.extend(counted("message", 2 * (n - 1), "zero"));
+        let pushes = match self.semantics {
+            SpreadSemantics::OpenAi => "nothing, +x, -x, +y, -y",
+            SpreadSemantics::Mpe2 => "nothing, -x, +x, -y, +y",
+        };
+        Labels { observation, action: vec![Label { name: "push".to_owned(), unit: pushes.to_owned() }] }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What every task keeps under every value of its options: finite numbers, exact snapshots, seeds that decide all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use p3o_env::tasks::{self, Allowed};
 use p3o_env::{ActionSpace, Env, EnvSpec, TASKS, fnv1a};
@@ -184,4 +184,38 @@ fn snapshots_keep_their_format() {
         let found = fnv1a([&frozen(&*env)[..]]);
         assert_eq!(found, expected, "{name}: {found:#018x}");
     }
+}
+
+#[test]
+fn every_number_has_a_name_of_its_own_and_a_unit() {
+    for (name, env) in variants() {
+        let (spec, labels) = (env.spec(), env.labels());
+        let widths = [spec.obs_dim / spec.agents, spec.action.width()];
+        for (labels, width) in [labels.observation, labels.action].iter().zip(widths) {
+            let names: BTreeSet<&str> = labels.iter().map(|label| label.name.as_str()).collect();
+            assert_eq!((labels.len(), names.len()), (width, width), "{name}: {labels:?}");
+            assert!(labels.iter().all(|label| !label.name.is_empty() && !label.unit.is_empty()), "{name}: {labels:?}");
+        }
+    }
+}
+
+/// What is labelled a constant zero is one, wherever the world goes.
+#[test]
+fn numbers_labelled_zero_are_zero() {
+    let mut zeros = 0;
+    for (name, mut env) in variants() {
+        let (agents, labels) = (env.spec().agents, env.labels().observation);
+        let mut rng = ChaCha8Rng::seed_from_u64(3);
+        reset(&mut *env, 1);
+        for _ in 0..20 {
+            let action = wild_action(&env.spec().clone(), &mut rng);
+            let step = step_by(&mut *env, &action);
+            let labels = labels.iter().cycle().take(agents * labels.len());
+            for (label, x) in labels.zip(&step.obs).filter(|(label, _)| label.unit == "zero") {
+                assert_eq!(*x, 0.0, "{name}: {}", label.name);
+                zeros += 1;
+            }
+        }
+    }
+    assert!(zeros > 0);
 }

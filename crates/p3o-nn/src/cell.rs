@@ -8,8 +8,8 @@ use crate::kernels::{Epilogue, PANEL, finish, panels};
 use crate::real::Real;
 use crate::simd::{LANES, Simd};
 
-/// Added to the variance before the root.
-const EPSILON: f64 = 1e-5;
+/// Added to the variance of a layer normalisation before the root.
+pub const EPSILON: f64 = 1e-5;
 
 /// y = gain (x - mean) / sqrt(variance + epsilon) + bias in every row; mean and 1 / sqrt are kept for the backward pass.
 pub(crate) struct Norm<E> {

@@ -31,6 +31,7 @@ pub mod multi_categorical;
 pub use activation::Activation;
 pub use adam::Adam;
 pub use buffer::Buffer;
+pub use cell::EPSILON as NORM_EPSILON;
 pub use gru::{Gru, GruPassWorkspace, GruStepWorkspace};
 pub use init::Init;
 pub use isa::{Isa, IsaError, instruction_set};

@@ -1,5 +1,6 @@
 //! Feed-forward and recurrent networks with the same functions, so that training code need not distinguish them.
 
+use crate::activation::Activation;
 use crate::adam::Adam;
 use crate::gru::{Gru, GruPassWorkspace, GruStepWorkspace};
 use crate::init::Init;
@@ -93,6 +94,11 @@ impl<E: Real> Network<E> {
     /// Numbers in an output.
     pub fn outputs(&self) -> usize {
         either!(self, net => net.outputs())
+    }
+
+    /// The function between layers.
+    pub fn activation(&self) -> Activation {
+        either!(self, net => net.activation())
     }
 
     /// Numbers in a state; zero for a feed-forward network.

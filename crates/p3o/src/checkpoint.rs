@@ -1,12 +1,13 @@
 //! A learner as one safetensors file, and back, bit for bit; or only its policies, as an [`Agent`].
 //!
 //! Networks and optimisers are named tensors that other tools can read (`actor.0.weight` is row-major
-//! `[input, output]`; `agent.2.actor.0.weight` where every agent has its own); the environments, random streams, counters
-//! and normaliser are byte tensors. The metadata says what the file is, with the run's settings, the world's description and a
+//! `[input, output]`; `agent.2.actor.0.weight` where every agent has its own), and so is the normaliser of observations
+//! (`normalizer.shift`, `.scale` and `.clip`, and the moments that they come from); the environments, random streams and
+//! counters are byte tensors. The metadata says what the file is, with the run's settings, the world's description and a
 //! digest of the rows of `progress.csv` so far, and carries a digest of the whole file (`checkpoint/seal.rs`). Nothing in it depends on time,
 //! threads or place.
 //!
-//! Format 5 is written; 3 and 4 are read too (`checkpoint/older.rs`).
+//! Format 6 is written; 3 to 5 are read too (`checkpoint/older.rs`).
 
 mod older;
 mod seal;
@@ -32,7 +33,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use tensors::{Source, Store};
 
-const FORMAT: u32 = 5;
+const FORMAT: u32 = 6;
 const KEY: &str = "p3o";
 const DAMAGED: &str = "the checkpoint is damaged or not one at all";
 /// No checkpoint is as large as this.
@@ -130,7 +131,7 @@ fn inspect(bytes: &[u8]) -> Result<About, String> {
     let tensors = || SafeTensors::deserialize(bytes).map_err(|_| DAMAGED);
     match format {
         older::FORMAT_3 | older::FORMAT_4 => older::about(&text, &tensors()?),
-        FORMAT => {
+        older::FORMAT_5 | FORMAT => {
             let about: About = serde_json::from_str(&text).map_err(|_| DAMAGED)?;
             tensors()?;
             match seal::is_whole(bytes, &about.digest) {
@@ -174,7 +175,7 @@ impl Checkpoint {
 
     /// The digest of the file, if its format has one: older ones do not vouch for the run's settings and rows.
     pub fn digest(&self) -> Option<&str> {
-        (self.about.format == FORMAT).then_some(&self.about.digest)
+        (self.about.format >= older::FORMAT_5).then_some(&self.about.digest)
     }
 
     /// The world's description.
@@ -204,7 +205,7 @@ impl Checkpoint {
         config.check(&spec)?;
         memory::check_all(&[memory::Estimate::of_agent(&config, &spec, 1)])?;
         let own = description(&config, &spec, &Signals::new(&config, &spec));
-        let minds = compare(&self.about, &own).and_then(|()| minds(&config, &spec, &self.source()));
+        let minds = compare(&self.about, &own).and_then(|()| minds(&config, &spec, &self.source(), self.about.format));
         let minds = minds.map_err(|reason| wrong(&self.path, reason))?;
         let (digest, adopted) = (self.digest().map(String::from), self.about.adopted.clone());
         Ok(Agent { config, spec, steps: self.steps(), minds, digest, adopted })
@@ -215,7 +216,7 @@ impl Checkpoint {
     }
 }
 
-fn minds(config: &Config, spec: &EnvSpec, source: &Source) -> Result<Vec<Mind>, String> {
+fn minds(config: &Config, spec: &EnvSpec, source: &Source, format: u32) -> Result<Vec<Mind>, String> {
     let groups = config.groups(spec);
     let mut minds = Vec::new();
     for (prefix, agents) in prefixes(groups.len()).iter().zip(groups) {
@@ -223,12 +224,22 @@ fn minds(config: &Config, spec: &EnvSpec, source: &Source) -> Result<Vec<Mind>, 
         // The stream decides nothing: all it draws is replaced.
         let mut policy = Policy::new(&config.net, dim, &spec.action, &mut ChaCha8Rng::seed_from_u64(0));
         source.policy(&format!("{prefix}actor"), &mut policy)?;
-        let normalizer: Normalizer = source.value(&format!("{prefix}normalizer"))?;
         let fresh = Normalizer::new(dim, config.rollout.normalize_obs);
-        normalizer.check(&fresh).map_err(|what| format!("`{prefix}normalizer` {what}"))?;
+        let normalizer = read_normalizer(source, prefix, &fresh, format)?;
         minds.push(Mind { policy, normalizer, agents });
     }
     Ok(minds)
+}
+
+/// The normaliser of a group, which started from `fresh`.
+fn read_normalizer(source: &Source, prefix: &str, fresh: &Normalizer, format: u32) -> Result<Normalizer, String> {
+    let name = format!("{prefix}normalizer");
+    let normalizer = match format {
+        FORMAT => source.normalizer(&name, fresh)?,
+        _ => source.value(&name)?,
+    };
+    normalizer.check(fresh).map_err(|what| format!("`{name}` {what}"))?;
+    Ok(normalizer)
 }
 
 fn wrong(path: &Path, reason: String) -> Error {
@@ -254,7 +265,7 @@ fn compare(about: &About, own: &About) -> Result<(), String> {
 }
 
 /// What stands before the names of each group's tensors: nothing, or the agent where every one has its own.
-fn prefixes(groups: usize) -> Vec<String> {
+pub(crate) fn prefixes(groups: usize) -> Vec<String> {
     (0..groups).map(|agent| if groups == 1 { String::new() } else { format!("agent.{agent}.") }).collect()
 }
 

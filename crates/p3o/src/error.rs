@@ -380,6 +380,9 @@ pub enum Error {
     /// Nothing that could be kept or not.
     #[error("no cost of this run has a limit, so nothing can be said of its safety")]
     NoLimit,
+    /// More than an ONNX file can hold.
+    #[error("the policy takes {}, more than the 2 GiB that an ONNX file can hold", bytes(*.0 as f64))]
+    TooLargeForOnnx(usize),
     /// A cost that could be anything.
     #[error("no bound of the cost {0} is known, so no number of episodes shows that its limit is kept")]
     NoBound(String),

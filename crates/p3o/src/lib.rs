@@ -21,6 +21,7 @@ mod group;
 pub mod learner;
 pub mod memory;
 pub mod normalize;
+pub mod onnx;
 pub mod policy;
 mod provenance;
 pub mod record;

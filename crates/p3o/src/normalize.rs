@@ -1,10 +1,10 @@
 //! Running mean and standard deviation of observations.
 
 use crate::reduce::{Part, reduce};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 /// Count, mean and spread of some observations.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Moments {
     count: f64,
     mean: Vec<f64>,
@@ -49,7 +49,7 @@ impl Part for Moments {
 }
 
 /// Brings observations to zero mean and unit standard deviation by what was seen before this update; the identity when off.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Normalizer {
     on: bool,
     moments: Moments,
@@ -113,6 +113,20 @@ impl Normalizer {
             return Err("holds a number that is not finite, or a spread below zero".into());
         }
         if self.on != fresh.on { Err(format!("is {}", if self.on { "on" } else { "off" })) } else { Ok(()) }
+    }
+
+    /// How many observations it has taken in, their mean, and their sum of squared differences from it.
+    pub(crate) fn moments(&self) -> (f64, &[f64], &[f64]) {
+        (self.moments.count, &self.moments.mean, &self.moments.squares)
+    }
+
+    /// One with these moments, and with what it uses of them.
+    pub(crate) fn of_parts(
+        on: bool,
+        (count, mean, squares): (f64, Vec<f64>, Vec<f64>),
+        (shift, scale): (Vec<f32>, Vec<f32>),
+    ) -> Normalizer {
+        Normalizer { on, moments: Moments { count, mean, squares }, shift, scale }
     }
 
     /// What is subtracted from an observation, by what the rest is multiplied, and the bound on the result's size: the

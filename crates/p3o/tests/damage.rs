@@ -111,17 +111,18 @@ fn foreign_files_are_refused_by_what_they_are() {
         (vec![0xff; 4096], "ones"),
         (vec![0; 4096], "zeros"),
         (foreign(about("")), "an empty description"),
-        (foreign(about("{\"format\":5}")), "half a description"),
+        (foreign(about("{\"format\":6}")), "half a description"),
+        (foreign(about("{\"format\":5}")), "half a description of an older format"),
         (foreign(about("{\"format\":4}")), "half a description of an older format"),
         (foreign(about("{\"format\":3}")), "half a description of an older format"),
     ] {
         assert!(fixture.refusal(&bytes, what).contains("damaged or not one at all"), "{what}");
     }
-    // In the header the description is quoted: \"format\":5.
-    let at = fixture.bytes.windows(11).position(|w| w == b"format\\\":5,").expect("the description says its format");
+    // In the header the description is quoted: \"format\":6.
+    let at = fixture.bytes.windows(11).position(|w| w == b"format\\\":6,").expect("the description says its format");
     let mut newer = fixture.bytes.clone();
     newer[at + 9] = b'7';
-    assert!(fixture.refusal(&newer, "a newer format").contains("format 7, this program reads 3 to 5"));
+    assert!(fixture.refusal(&newer, "a newer format").contains("format 7, this program reads 3 to 6"));
 }
 
 #[test]

@@ -67,3 +67,25 @@ fn a_run_of_format_4_resumes_to_what_it_would_have_come_to() {
     assert_eq!(hashes(&copy), ("350aa49de4018ec4".to_string(), "fc1a86046b2fbcb2".to_string()));
     assert!(p3o::RunFolder::open(&copy).unwrap().digest().is_some());
 }
+
+/// Made by the program whose checkpoints had format 5, in which the normaliser was a byte tensor; so were the hashes, of the
+/// same runs taken to 1,600 steps.
+#[test]
+fn runs_of_format_5_resume_to_what_they_would_have_come_to() {
+    for (name, parameters, columns) in [
+        ("p3o-PointCircle", "1c4acf9652b261ed", "1a0bfcfff3ec73d8"),
+        ("map3o-dec-SimpleSpread", "00f083dfba152e24", "99e02f3bc201e290"),
+    ] {
+        let home = tempfile::tempdir().unwrap();
+        let copy = home.path().join("run");
+        copy_folder(&folder().with_file_name("format-5").join(name), &copy);
+        let agent = p3o::Agent::load(&copy).unwrap();
+        assert!(agent.digest().is_some(), "{name}: the digest of format 5 counts");
+        assert!(agent.normalizer(0).affine().0.iter().any(|shift| *shift != 0.0), "{name}: it has seen nothing");
+        on_threads(1, || {
+            let mut run = Run::resume(&copy, &named_task, Some(1600)).unwrap();
+            run.train(&mut |_, _| ControlFlow::Continue(())).unwrap();
+        });
+        assert_eq!(hashes(&copy), (parameters.to_string(), columns.to_string()), "{name}");
+    }
+}

@@ -19,6 +19,7 @@ mod learning;
 mod losses;
 mod minibatches;
 mod multipliers;
+mod onnx;
 mod paper;
 mod passes;
 mod problem;

@@ -405,12 +405,10 @@ mod states {
                 f.tensors.get_mut(name).unwrap().clone_from(&(Dtype::U8, vec![bytes.len()], bytes.clone()))
             })
         };
-        let gone = |name: &'static str| -> Change { Box::new(move |f| drop(f.tensors.remove(name).unwrap())) };
-        let normalizer = |count: f64, mean: &[f64], squares: &[f64], scale: f32| {
-            let (shift, scale) = (vec![0f32; mean.len()], vec![scale; mean.len()]);
-            postcard::to_stdvec(&(true, (count, mean, squares), shift, scale)).unwrap()
+        let first_double = |name: &'static str, x: f64| -> Change {
+            Box::new(move |f| f.tensors.get_mut(name).unwrap().2[..8].copy_from_slice(&x.to_le_bytes()))
         };
-        let (zeros, ones) = (vec![0.0; 60], vec![1.0; 60]);
+        let gone = |name: &'static str| -> Change { Box::new(move |f| drop(f.tensors.remove(name).unwrap())) };
         let progress = |updates: u64, steps: u64, costs: &[f64], length: f64| {
             postcard::to_stdvec(&(updates, steps, costs, length, &[1.0][..])).unwrap()
         };
@@ -446,15 +444,19 @@ mod states {
             (value("multipliers", vec![1, 2, 3]), "`multipliers` is damaged"),
             (gone("corrections"), "it has no `corrections`"),
             (value("corrections", postcard::to_stdvec(&[2.0][..]).unwrap()), "`corrections` are not those of a run"),
+            (number("normalizer.scale", f32::INFINITY), "`normalizer.scale` holds a number that is not finite"),
+            (number("normalizer.shift", f32::NAN), "`normalizer.shift` holds a number that is not finite"),
+            (number("normalizer.clip", 9.0), "`normalizer.clip` is 9, not 10"),
+            (number("normalizer.clip", f32::NAN), "`normalizer.clip` is NaN, not 10"),
+            (first_double("normalizer.count", f64::NAN), "`normalizer` holds a number that is not finite"),
+            (first_double("normalizer.count", -1.0), "`normalizer` holds a number that is not finite"),
+            (first_double("normalizer.mean", f64::INFINITY), "`normalizer` holds a number that is not finite"),
+            (first_double("normalizer.squares", -1.0), "a spread below zero"),
+            (gone("normalizer.shift"), "it has no `normalizer.shift`"),
             (
-                value("normalizer", normalizer(9.0, &zeros[..59], &ones[..59], 1.0)),
-                "`normalizer` is for observations of 59 numbers, not 60",
+                Box::new(|f| drop(f.tensors.insert("normalizer.mean".into(), (Dtype::F64, vec![1], vec![0; 8])))),
+                "`normalizer.mean` has another shape than this run's network",
             ),
-            (
-                value("normalizer", normalizer(9.0, &zeros, &ones, f32::INFINITY)),
-                "`normalizer` holds a number that is not",
-            ),
-            (value("normalizer", normalizer(f64::NAN, &zeros, &ones, 1.0)), "`normalizer` holds a number that is not"),
             (
                 value("critic_states", postcard::to_stdvec(&vec![vec![0f32; 5], vec![]]).unwrap()),
                 "`critic_states` has 5 entries",
@@ -502,7 +504,8 @@ mod states {
     fn a_policy_with_a_broken_weight_or_normaliser_does_not_act() {
         let (mut trained, _) = trained();
         for (name, bytes) in
-            [("actor.head.weight", f32::NAN.to_le_bytes()), ("actor.log_std", f32::INFINITY.to_le_bytes())]
+            [("actor.head.weight", f32::NAN), ("actor.log_std", f32::INFINITY), ("normalizer.scale", f32::NAN)]
+                .map(|(name, x)| (name, x.to_le_bytes()))
         {
             let mut file = Opened::of(&mut trained);
             file.tensors.get_mut(name).unwrap().2[..4].copy_from_slice(&bytes);

@@ -10,7 +10,8 @@
 use rand::{Rng, RngExt};
 use serde::{Deserialize, Serialize};
 
-use crate::{Form, Role, Scene};
+use crate::labels::each;
+use crate::{Form, Label, Role, Scene};
 
 /// How far one step may turn, in radians.
 pub const MAX_TURN: f64 = 0.25;
@@ -112,4 +113,11 @@ fn normal_pair(rng: &mut impl Rng) -> [f64; 2] {
     let radius = (-2.0 * libm::log1p(-u)).sqrt();
     let (sin, cos) = libm::sincos(std::f64::consts::TAU * v);
     [radius * cos, radius * sin]
+}
+
+/// What the numbers of an action are.
+pub(crate) fn labels() -> Vec<Label> {
+    each("drive", &["forward"], "m a step")
+        .chain(each("turn", &["left"], "0.25 rad a step, before the drive"))
+        .collect()
 }

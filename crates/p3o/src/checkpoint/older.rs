@@ -1,6 +1,6 @@
 //! Checkpoints of older versions. Formats 3 and 4 have a weaker checksum, FNV-1a over their description and the tensors' names
 //! and bytes. Format 3 has no settings in it, and kept the environments with their random streams and episodes otherwise, and
-//! the counters.
+//! the counters. Up to format 5 the normaliser was a byte tensor.
 
 use super::About;
 use super::DAMAGED;
@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub(super) const FORMAT_3: u32 = 3;
 pub(super) const FORMAT_4: u32 = 4;
+pub(super) const FORMAT_5: u32 = 5;
 
 /// What such a checkpoint says of itself. The checksum is over this very text.
 #[derive(Serialize, Deserialize)]

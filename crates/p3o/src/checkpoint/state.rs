@@ -2,7 +2,7 @@
 //! that no run comes to, if another program wrote it: every part of it is asked for what training relies on.
 
 use super::tensors::{MOST_STEPS, Moments, Net, Source, Store};
-use super::{About, critic_names, older, prefixes};
+use super::{About, critic_names, older, prefixes, read_normalizer};
 use crate::actor::state_width;
 use crate::algo::multiplier::Multiplier;
 use crate::config::Sum;
@@ -45,7 +45,7 @@ pub(super) fn write(learner: &Learner, store: &mut Store) {
         }
         store.value(&at("shuffles"), &group.shuffles);
         store.value(&at("critic_states"), &group.engine.critic_states());
-        store.value(&at("normalizer"), &group.normalizer);
+        store.normalizer(&at("normalizer"), &group.normalizer);
         if !group.multipliers.is_empty() {
             store.value(&at("multipliers"), &group.multipliers);
         }
@@ -65,11 +65,9 @@ pub(super) fn write(learner: &Learner, store: &mut Store) {
 pub(super) fn read(learner: &mut Learner, source: &Source, about: &About) -> Result<bool, String> {
     let names = critic_names(learner.signals());
     let prefixes = prefixes(learner.groups.len());
-    let groups = learner
-        .groups
-        .iter()
-        .zip(&prefixes)
-        .map(|(group, prefix)| GroupState::read(group, source, prefix, &names, learner.config().rollout.envs));
+    let groups = learner.groups.iter().zip(&prefixes).map(|(group, prefix)| {
+        GroupState::read(group, source, prefix, &names, (learner.config().rollout.envs, about.format))
+    });
     let groups: Vec<GroupState> = groups.collect::<Result<_, String>>()?;
     let old = about.format == older::FORMAT_3;
     let mut progress: Progress =
@@ -142,7 +140,13 @@ fn check_progress(progress: &Progress, about: &About, learner: &Learner) -> Resu
 }
 
 impl GroupState {
-    fn read(group: &Group, source: &Source, prefix: &str, names: &[String], envs: usize) -> Result<Self, String> {
+    fn read(
+        group: &Group,
+        source: &Source,
+        prefix: &str,
+        names: &[String],
+        (envs, format): (usize, u32),
+    ) -> Result<Self, String> {
         let at = |name: &str| format!("{prefix}{name}");
         let networks = group.engine.networks();
         let (policy, n) = (&networks.policy, networks.policy.log_std.len());
@@ -159,7 +163,7 @@ impl GroupState {
             critics: names.iter().zip(&networks.critics).map(critic).collect::<Result<_, String>>()?,
             critic_states: source.value(&at("critic_states"))?,
             shuffles: source.value(&at("shuffles"))?,
-            normalizer: source.value(&at("normalizer"))?,
+            normalizer: read_normalizer(source, prefix, &group.normalizer, format)?,
             multipliers: match group.multipliers.is_empty() {
                 true => Vec::new(),
                 false => source.value(&at("multipliers"))?,
@@ -180,7 +184,6 @@ impl GroupState {
         if !self.multipliers.iter().all(Multiplier::is_valid) {
             return Err(("multipliers", "holds a number that is not finite or below zero".into()));
         }
-        self.normalizer.check(&group.normalizer).map_err(|what| ("normalizer", what))?;
         count("critic_states", self.critic_states.len(), group.engine.critic_states().len())?;
         for (states, critic) in self.critic_states.iter().zip(&group.engine.networks().critics) {
             // Before the first update there are none.

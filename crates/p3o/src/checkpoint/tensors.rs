@@ -1,5 +1,6 @@
 //! Tensors on their way to a file and back.
 
+use crate::normalize::Normalizer;
 use crate::policy::Policy;
 use p3o_nn::{Adam, Network};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
@@ -19,6 +20,23 @@ impl Store {
         let mut bytes = vec![0; 4 * values.len()];
         bytes.as_chunks_mut::<4>().0.iter_mut().zip(values).for_each(|(to, x)| *to = x.to_le_bytes());
         self.0.insert(name, (Dtype::F32, shape, bytes));
+    }
+
+    fn doubles(&mut self, name: String, values: &[f64]) {
+        let bytes = values.iter().flat_map(|x| x.to_le_bytes()).collect();
+        self.0.insert(name, (Dtype::F64, vec![values.len()], bytes));
+    }
+
+    /// A normaliser: what other programs need of it in f32, what the next update needs in f64.
+    pub fn normalizer(&mut self, name: &str, normalizer: &Normalizer) {
+        let (shift, scale, clip) = normalizer.affine();
+        for (part, values) in [("shift", shift), ("scale", scale), ("clip", &[clip])] {
+            self.floats(format!("{name}.{part}"), vec![values.len()], values);
+        }
+        let (count, mean, squares) = normalizer.moments();
+        for (part, values) in [("count", &[count][..]), ("mean", mean), ("squares", squares)] {
+            self.doubles(format!("{name}.{part}"), values);
+        }
     }
 
     pub fn bytes(&mut self, name: &str, bytes: Vec<u8>) {
@@ -107,15 +125,39 @@ impl<'a> Source<'a> {
     }
 
     pub fn floats(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, String> {
-        let tensor = self.tensor(name)?;
-        if tensor.dtype() != Dtype::F32 || tensor.shape() != shape {
-            return Err(format!("`{name}` has another shape than this run's network"));
-        }
-        let numbers = tensor.data().as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b));
-        let numbers: Vec<f32> = numbers.collect();
+        let numbers: Vec<f32> = self.numbers(name, Dtype::F32, shape, f32::from_le_bytes)?;
         match numbers.iter().all(|x| x.is_finite()) {
             true => Ok(numbers),
             false => Err(format!("`{name}` holds a number that is not finite")),
+        }
+    }
+
+    /// Numbers of any value.
+    fn numbers<const N: usize, T>(
+        &self,
+        name: &str,
+        dtype: Dtype,
+        shape: &[usize],
+        of_bytes: fn([u8; N]) -> T,
+    ) -> Result<Vec<T>, String> {
+        let tensor = self.tensor(name)?;
+        if tensor.dtype() != dtype || tensor.shape() != shape {
+            return Err(format!("`{name}` has another shape than this run's network"));
+        }
+        Ok(tensor.data().as_chunks::<N>().0.iter().map(|bytes| of_bytes(*bytes)).collect())
+    }
+
+    /// A normaliser for observations like those of `fresh`.
+    pub fn normalizer(&self, name: &str, fresh: &Normalizer) -> Result<Normalizer, String> {
+        let at = |part: &str| format!("{name}.{part}");
+        let shape = [fresh.dim()];
+        let doubles = |part: &str, shape: &[usize]| self.numbers(&at(part), Dtype::F64, shape, f64::from_le_bytes);
+        let used = (self.floats(&at("shift"), &shape)?, self.floats(&at("scale"), &shape)?);
+        let moments = (doubles("count", &[1])?[0], doubles("mean", &shape)?, doubles("squares", &shape)?);
+        let (clip, own) = (self.numbers(&at("clip"), Dtype::F32, &[1], f32::from_le_bytes)?[0], fresh.affine().2);
+        match clip == own {
+            true => Ok(Normalizer::of_parts(fresh.is_on(), moments, used)),
+            false => Err(format!("`{}` is {clip}, not {own}", at("clip"))),
         }
     }
 

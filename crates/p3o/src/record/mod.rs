@@ -6,6 +6,7 @@
 mod append;
 mod atomic;
 mod csv;
+pub(crate) mod protobuf;
 mod read;
 mod runlock;
 mod stats;

@@ -16,6 +16,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::append::AppendFile;
 use super::atomic::failed;
+use super::protobuf::{FIXED_64, LENGTH_DELIMITED, put_bytes, put_float, put_key, put_number, put_varint, varint_len};
 
 const EVENT_WALL_TIME: u64 = 1;
 const EVENT_STEP: u64 = 2;
@@ -27,11 +28,6 @@ const VALUE_TAG: u64 = 1;
 const VALUE_SIMPLE_VALUE: u64 = 2;
 const SESSION_LOG_STATUS: u64 = 1;
 const STATUS_START: u64 = 1;
-
-const VARINT: u64 = 0;
-const FIXED_64: u64 = 1;
-const LENGTH_DELIMITED: u64 = 2;
-const FIXED_32: u64 = 5;
 
 /// The length and its checksum, which stand before the data of a record.
 const FRAME_HEAD: usize = 12;
@@ -68,8 +64,7 @@ impl EventWriter {
         writer.start_event(resumed_at.map_or(0, |step| step.saturating_add(1)));
         put_key(&mut writer.record, EVENT_SESSION_LOG, LENGTH_DELIMITED);
         put_varint(&mut writer.record, 2);
-        put_key(&mut writer.record, SESSION_LOG_STATUS, VARINT);
-        put_varint(&mut writer.record, STATUS_START);
+        put_number(&mut writer.record, SESSION_LOG_STATUS, STATUS_START);
         writer.finish_event()?;
         Ok(writer)
     }
@@ -85,8 +80,7 @@ impl EventWriter {
             put_key(&mut self.summary, SUMMARY_VALUE, LENGTH_DELIMITED);
             put_varint(&mut self.summary, len as u64);
             put_bytes(&mut self.summary, VALUE_TAG, tag.as_bytes());
-            put_key(&mut self.summary, VALUE_SIMPLE_VALUE, FIXED_32);
-            self.summary.extend_from_slice(&(value as f32).to_le_bytes());
+            put_float(&mut self.summary, VALUE_SIMPLE_VALUE, value as f32);
         }
         if self.summary.is_empty() {
             return Ok(());
@@ -107,8 +101,7 @@ impl EventWriter {
         self.record.resize(FRAME_HEAD, 0);
         put_key(&mut self.record, EVENT_WALL_TIME, FIXED_64);
         self.record.extend_from_slice(&since_epoch().as_secs_f64().to_le_bytes());
-        put_key(&mut self.record, EVENT_STEP, VARINT);
-        put_varint(&mut self.record, step);
+        put_number(&mut self.record, EVENT_STEP, step);
     }
 
     fn finish_event(&mut self) -> io::Result<()> {
@@ -125,29 +118,6 @@ impl EventWriter {
 /// A clock set before 1970 counts as 1970: the time only labels points, and no run should fail over it.
 fn since_epoch() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
-}
-
-fn put_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-fn varint_len(value: u64) -> usize {
-    // Seven bits a byte, and one byte for zero.
-    (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
-}
-
-fn put_key(out: &mut Vec<u8>, field: u64, wire_type: u64) {
-    put_varint(out, field << 3 | wire_type);
-}
-
-fn put_bytes(out: &mut Vec<u8>, field: u64, bytes: &[u8]) {
-    put_key(out, field, LENGTH_DELIMITED);
-    put_varint(out, bytes.len() as u64);
-    out.extend_from_slice(bytes);
 }
 
 /// The format stores checksums rotated and shifted, so that data holding its own checksum does not confuse the sum.
