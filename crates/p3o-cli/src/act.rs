@@ -1,7 +1,7 @@
 //! `p3o act`: a trained policy for other programs, one action for every observation.
 //!
-//! As JSON lines: `[0.1, -2.5, ..]` in, an observation as the world gives it; `[0.3, -1.0]` out, the action, within -1 and 1, or
-//! indices where actions are discrete. Several agents stand one after another in both. `{"obs": [..], "start": true}` says
+//! As JSON lines: `[0.1, -2.5, ..]` in, an observation as the world gives it; `[0.3, -1.0]` out, the action, within -1 and 1 or
+//! as a world of Python has it, or indices where actions are discrete. Several agents stand one after another in both. `{"obs": [..], "start": true}` says
 //! that an episode starts here, so that a recurrent policy starts from a state of zero; it also does so at the first line.
 //!
 //! With `--raw` as little-endian f32, observation after observation in and action after action out, in numbers without anything
@@ -62,9 +62,7 @@ impl Actor {
             self.state.restart(0);
         }
         self.agent.act(obs, &mut self.state, self.rng.as_mut().map(std::slice::from_mut), &mut self.action);
-        if let Some((low, high)) = self.agent.action_bounds() {
-            self.action.iter_mut().for_each(|a| *a = a.clamp(low, high));
-        }
+        self.agent.actuate(&mut self.action);
         Ok(&self.action)
     }
 }

@@ -9,18 +9,36 @@ use p3o::memory::check_agent;
 use p3o::record::write_atomic;
 use p3o::run::named_task;
 use p3o::{Agent, onnx};
+use std::path::Path;
 
 /// `p3o export`
 pub fn export(args: &ExportArgs) -> Result<(), Failure> {
-    if args.output.extension().is_none_or(|extension| extension != "onnx") {
-        return Err(Failure::Usage(format!("the output must be named FILE.onnx, not {}", shown(&args.output))));
+    let (size, measured) = write(&args.run, &args.output, args.episodes, args.seed, args.threads.map(usize::from))?;
+    say!("{}: {} bytes", shown(&args.output), thousands(size as f64));
+    match measured {
+        Some(measured) => show(&measured),
+        None => say!("  nothing was measured"),
+    }
+    Ok(())
+}
+
+/// Writes the file; returns its size and what was measured.
+pub fn write(
+    run: &Path,
+    output: &Path,
+    episodes: u32,
+    seed: u64,
+    threads: Option<usize>,
+) -> Result<(usize, Option<Evaluation>), Failure> {
+    if output.extension().is_none_or(|extension| extension != "onnx") {
+        return Err(Failure::Usage(format!("the output must be named FILE.onnx, not {}", shown(output))));
     }
     // The graph takes the likeliest action, so that is what is measured.
-    let settings = Settings { episodes: args.episodes as usize, seed: args.seed, deterministic: true };
-    let (bytes, measured) = pool(args.threads.map(usize::from))?.install(|| {
-        let agent = Agent::load(&args.run)?;
+    let settings = Settings { episodes: episodes as usize, seed, deterministic: true };
+    let (bytes, measured) = pool(threads)?.install(|| {
+        let agent = Agent::load(run)?;
         let make = named_task(agent.config());
-        let (labels, measured) = match args.episodes {
+        let (labels, measured) = match episodes {
             0 => (make.map(|make| make().labels()).unwrap_or_default(), None),
             _ => {
                 check_agent(&agent, settings.episodes)?;
@@ -31,13 +49,8 @@ pub fn export(args: &ExportArgs) -> Result<(), Failure> {
         };
         Ok::<_, Failure>((onnx::to_bytes(&agent, &labels, measured.as_ref())?, measured))
     })?;
-    write_atomic(&args.output, &bytes).map_err(p3o::Error::from)?;
-    say!("{}: {} bytes", shown(&args.output), thousands(bytes.len() as f64));
-    match measured {
-        Some(measured) => show(&measured),
-        None => say!("  nothing was measured"),
-    }
-    Ok(())
+    write_atomic(output, &bytes).map_err(p3o::Error::from)?;
+    Ok((bytes.len(), measured))
 }
 
 /// A world that cannot be made by its name cannot be played in either.

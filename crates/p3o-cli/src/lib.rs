@@ -26,6 +26,7 @@ use clap::error::ErrorKind;
 use p3o::ConfigError;
 use p3o::error::{suggest, visible};
 use p3o_env::TaskError;
+use p3o_lab::sweep::Place;
 use p3o_nn::Isa;
 pub use render::{Film, Picture};
 use screen::{must_print, tell};
@@ -34,6 +35,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+pub use train::{draw, free_folder};
 
 /// Why a command did not succeed.
 pub(crate) enum Failure {
@@ -47,6 +49,16 @@ pub(crate) enum Failure {
     Unsafe(String),
 }
 
+impl Failure {
+    /// Its line for those who have no flags.
+    fn without_flags(self) -> String {
+        match self {
+            Failure::Failed(line) | Failure::Usage(line) | Failure::Unsafe(line) => line.replace("--", ""),
+            Failure::Interrupted => "it was interrupted".to_string(),
+        }
+    }
+}
+
 impl From<p3o::Error> for Failure {
     /// The library's line, with the flags that help.
     fn from(e: p3o::Error) -> Self {
@@ -57,7 +69,9 @@ impl From<p3o::Error> for Failure {
                 let hint = match &e {
                     TaskError::UnknownTask { name, known } => suggest(name, known.iter().copied()),
                     TaskError::UnknownOption { name, known, .. } => suggest(name, known.iter().copied()),
-                    TaskError::OutOfRange { .. } | TaskError::OneAgent { .. } => String::new(),
+                    TaskError::OfPython { .. } | TaskError::OutOfRange { .. } | TaskError::OneAgent { .. } => {
+                        String::new()
+                    }
                 };
                 Failure::Usage(format!("{e}{hint}"))
             }
@@ -114,6 +128,17 @@ pub fn environment_rate(threads: usize, seconds: f64) -> Result<f64, String> {
         Ok(pool) => Ok(pool.install(|| bench::environments(threads, seconds))),
         Err(_) => Err(format!("cannot start {threads} threads")),
     }
+}
+
+/// Where networks learn, by what `--device` and `--precision` take; otherwise why not.
+pub fn place(device: &str, precision: &str) -> Result<Box<dyn Place + Send>, String> {
+    let args = args::DeviceArgs { device: device.to_string(), precision: precision.to_string() };
+    device::Device::of(&args).map(|device| Box::new(device) as Box<dyn Place + Send>).map_err(Failure::without_flags)
+}
+
+/// Writes a run's policy to an ONNX file as `p3o export` does; otherwise why not.
+pub fn export_policy(run: &Path, output: &Path, episodes: u32, seed: u64) -> Result<(), String> {
+    export::write(run, output, episodes, seed, None).map(drop).map_err(Failure::without_flags)
 }
 
 fn answer(args: impl IntoIterator<Item = OsString>) -> u8 {

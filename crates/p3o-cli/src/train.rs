@@ -112,8 +112,12 @@ fn differences(config: &Config, origins: &BTreeMap<String, String>) -> String {
 }
 
 /// runs/TASK-ALGO-seedN, with a number behind it where that exists.
-fn free_folder(config: &Config) -> PathBuf {
-    let name = format!("runs/{}-{}-seed{}", config.task, config.method(), config.run.seed);
+pub fn free_folder(config: &Config) -> PathBuf {
+    // A world of Python says where it comes from, and may have any name.
+    let task = config.task.rsplit(':').next().unwrap_or_default();
+    let plain = |c: char| if c.is_alphanumeric() || "._-+".contains(c) { c } else { '-' };
+    let task: String = task.chars().map(plain).collect();
+    let name = format!("runs/{task}-{}-seed{}", config.method(), config.run.seed);
     let numbered = (2..).map(|i| PathBuf::from(format!("{name}-{i}")));
     std::iter::once(PathBuf::from(&name)).chain(numbered).find(|p| !p.exists()).expect("the numbers do not end")
 }
@@ -165,7 +169,7 @@ fn going_on(run: &Run) -> String {
 }
 
 /// Leaves the run's curves in its folder.
-fn draw(summary: &Summary, folder: &Path) -> Result<(), Error> {
+pub fn draw(summary: &Summary, folder: &Path) -> Result<(), Error> {
     let table = ProgressCsv::read(&folder.join("progress.csv"))?;
     let costs: Vec<_> = summary.costs.iter().map(|(name, cost)| (name.clone(), cost.limit)).collect();
     Ok(write_atomic(&folder.join("progress.svg"), p3o_lab::figure::progress(&table, &costs).svg().as_bytes())?)

@@ -115,6 +115,51 @@ impl EnvSpec {
     }
 }
 
+/// What a world makes of the numbers of a continuous action, each by itself: it is kept within `low` and `high`, multiplied
+/// by `scale` and moved by `shift`. A world without one keeps them within -1 and 1.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Actuation {
+    /// The least of each number; may be minus infinity.
+    pub low: Vec<f32>,
+    /// The greatest of each number; may be infinity.
+    pub high: Vec<f32>,
+    /// By what each is multiplied.
+    pub scale: Vec<f32>,
+    /// What is added to each then.
+    pub shift: Vec<f32>,
+}
+
+impl Actuation {
+    /// For numbers within these bounds: -1 to 1 stand for the whole range where it has two ends, and numbers stand for
+    /// themselves where it has not.
+    pub fn within(low: &[f32], high: &[f32]) -> Actuation {
+        let bounded = |i: usize| low[i].is_finite() && high[i].is_finite();
+        let each = |f: &dyn Fn(usize) -> f32| (0..low.len()).map(f).collect();
+        // Halves first: the range of a number may be more than the greatest one.
+        Actuation {
+            low: each(&|i| if bounded(i) { -1.0 } else { low[i] }),
+            high: each(&|i| if bounded(i) { 1.0 } else { high[i] }),
+            scale: each(&|i| if bounded(i) { high[i] / 2.0 - low[i] / 2.0 } else { 1.0 }),
+            shift: each(&|i| if bounded(i) { high[i] / 2.0 + low[i] / 2.0 } else { 0.0 }),
+        }
+    }
+
+    /// Writes what the world does over the numbers of one action, or of several one after another.
+    pub fn apply(&self, actions: &mut [f32]) {
+        for action in actions.chunks_exact_mut(self.low.len()) {
+            for (i, a) in action.iter_mut().enumerate() {
+                *a = a.max(self.low[i]).min(self.high[i]) * self.scale[i] + self.shift[i];
+            }
+        }
+    }
+
+    /// The least and the greatest of number `i` as the world has it.
+    pub fn bounds(&self, i: usize) -> (f32, f32) {
+        let of = |x: f32| x * self.scale[i] + self.shift[i];
+        (of(self.low[i]), of(self.high[i]))
+    }
+}
+
 /// What one step gave besides the observation and the costs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {

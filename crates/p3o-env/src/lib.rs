@@ -49,7 +49,7 @@ mod vector;
 
 pub use ant_circle::{AntCircle, CircleStart};
 pub use arena::ArenaView;
-pub use env::{ActionSpace, CostSpec, Env, EnvSpec, Outcome, RestoreError};
+pub use env::{ActionSpace, Actuation, CostSpec, Env, EnvSpec, Outcome, RestoreError};
 pub use hash::fnv1a;
 pub use labels::{Label, Labels};
 pub use multi_agent::{Joint, MultiAgentEnv, Team};

@@ -106,6 +106,12 @@ pub enum TaskError {
         /// The names that exist.
         known: Vec<&'static str>,
     },
+    /// A world that only Python can make.
+    #[error("{name} is a world of Python, which this program cannot make: in Python, p3o.load(FOLDER) has its run")]
+    OfPython {
+        /// Its name.
+        name: String,
+    },
     /// The task has no option of this name.
     #[error("{task} has no option {name:?}; its options are {}", .known.join(", "))]
     UnknownOption {
@@ -312,8 +318,14 @@ fn spread(values: &Values) -> SimpleSpread {
     SimpleSpread::new(values.get("agents") as usize, semantics).with_reward(reward)
 }
 
+/// What stands before the names of worlds that come from Python, as their runs have them.
+pub const OF_PYTHON: [&str; 3] = ["gymnasium:", "pettingzoo:", "python:"];
+
 /// The task of this name.
 pub fn find(name: &str) -> Result<&'static TaskInfo, TaskError> {
+    if OF_PYTHON.iter().any(|prefix| name.starts_with(prefix)) {
+        return Err(TaskError::OfPython { name: name.to_owned() });
+    }
     TASKS.iter().find(|task| task.name == name).ok_or_else(|| TaskError::UnknownTask {
         name: name.to_owned(),
         known: TASKS.iter().map(|task| task.name).collect(),

@@ -3,7 +3,7 @@
 //! [`VecEnv`](crate::VecEnv) implements them for worlds of this process. A simulator with its own batches, a world of
 //! another language or one behind a network connection implements them itself.
 
-use crate::{EnvSpec, RestoreError};
+use crate::{Actuation, EnvSpec, RestoreError};
 
 /// What one step of several worlds gave, world after world.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -70,8 +70,9 @@ pub trait Stepper: Send {
     /// Advances every world by its action; `actions` holds one action of [`EnvSpec::action_width`] numbers after
     /// another, and `out` has room for this number of worlds ([`VectorStep::new`]).
     ///
-    /// Where an episode ends, the next one starts in the same step from the seed that `seed(world)` gives. It is called
-    /// exactly once per ended episode, in the order of the worlds. Worlds that seed themselves ignore what it gives.
+    /// Where an episode ends, the next one starts in the same step from the seed that `seed(world)` gives, unless the world
+    /// is one of those [`waiting`](Stepper::waiting) then. It is called at most once per ended episode, in the order of the
+    /// worlds. Worlds that seed themselves ignore what it gives, or do not ask.
     ///
     /// After an error the worlds are in no particular state, and `out` means nothing.
     fn step(
@@ -80,6 +81,12 @@ pub trait Stepper: Send {
         seed: &mut dyn FnMut(usize) -> u64,
         out: &mut VectorStep,
     ) -> Result<(), WorldError>;
+
+    /// The worlds whose next step takes no action and only begins an episode, as it is with worlds that begin the next one
+    /// late: until then their observation is the last one of the episode before. Empty if episodes always follow at once.
+    fn waiting(&self) -> &[bool] {
+        &[]
+    }
 
     /// Ends the episode of one world early and starts the next; `obs` is that world's row, which receives the first
     /// observation. Returns false, with nothing changed, if the worlds cannot do that.
@@ -95,6 +102,11 @@ pub trait Stepper: Send {
 pub trait VectorEnv: Stepper {
     /// What every world looks like; constant.
     fn spec(&self) -> &EnvSpec;
+
+    /// What the worlds make of continuous actions; `None` if they keep each number within -1 and 1.
+    fn actuation(&self) -> Option<&Actuation> {
+        None
+    }
 
     /// Starts new episodes everywhere, world i from `seeds[i]`, and writes the first observations, a row per world.
     fn reset(&mut self, seeds: &[u64], obs: &mut [f32]) -> Result<(), WorldError>;

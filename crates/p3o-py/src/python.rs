@@ -1,6 +1,11 @@
 //! What Python sees.
 
+mod agent;
+mod errors;
+mod runs;
+mod settings;
 mod tasks;
+mod train;
 mod worlds;
 
 use pyo3::prelude::*;
@@ -10,11 +15,19 @@ use std::ffi::OsString;
 #[pymodule]
 mod _p3o {
     #[pymodule_export]
+    use super::agent::PyAgent;
+    #[pymodule_export]
     use super::bench_environments;
     #[pymodule_export]
     use super::main;
     #[pymodule_export]
+    use super::runs::{curves, export, free_folder, read_run};
+    #[pymodule_export]
+    use super::settings::{PySpec, configure, methods, world_of};
+    #[pymodule_export]
     use super::tasks::all_tasks;
+    #[pymodule_export]
+    use super::train::{start, train};
     #[pymodule_export]
     use super::worlds::PyWorlds;
     #[pymodule_export]

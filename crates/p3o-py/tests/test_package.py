@@ -14,6 +14,8 @@ import pytest
 import p3o
 import p3o.bench
 import p3o.multi_agent
+import p3o.runs
+import p3o.trainer
 
 
 def test_the_version_is_the_workspaces(root):
@@ -65,14 +67,16 @@ def test_types_and_their_stubs_are_installed():
             assert names(part) - {"__init__"} == public(getattr(p3o._p3o, part.name)), part.name
 
 
-@pytest.mark.parametrize("module", [p3o, p3o.envs, p3o.multi_agent], ids=lambda module: module.__name__)
+@pytest.mark.parametrize(
+    "module", [p3o, p3o.envs, p3o.multi_agent, p3o.runs, p3o.trainer], ids=lambda module: module.__name__
+)
 def test_examples_in_docstrings_are_true(module):
     found = doctest.testmod(module)
     assert found.attempted > 0 and found.failed == 0
 
 
 def test_everything_public_is_explained():
-    for module in (p3o, p3o.envs, p3o.multi_agent, p3o.bench):
+    for module in (p3o, p3o.envs, p3o.multi_agent, p3o.bench, p3o.runs, p3o.trainer):
         for name in module.__all__:
             thing = getattr(module, name)
             assert name.startswith("__") or thing.__doc__, name

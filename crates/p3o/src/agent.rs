@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::normalize::Normalizer;
 use crate::policy::Policy;
-use p3o_env::{ActionSpace, EnvSpec};
+use p3o_env::{ActionSpace, Actuation, EnvSpec};
 use rand_chacha::ChaCha8Rng;
 use std::ops::Range;
 use std::path::Path;
@@ -32,6 +32,7 @@ pub struct Agent {
     pub(crate) minds: Vec<Mind>,
     pub(crate) digest: Option<String>,
     pub(crate) adopted: Vec<String>,
+    pub(crate) actuation: Option<Actuation>,
 }
 
 /// One policy of an [`Agent`].
@@ -64,6 +65,11 @@ impl AgentState {
     /// The states of recurrent policies, a row per world.
     pub fn states(&self) -> &[f32] {
         &self.states
+    }
+
+    /// The same, to go on from other ones.
+    pub fn states_mut(&mut self) -> &mut [f32] {
+        &mut self.states
     }
 }
 
@@ -110,7 +116,22 @@ impl Agent {
         &mind.normalizer
     }
 
-    /// The bounds to which a world clips each number of a continuous action; none for discrete actions.
+    /// What its world makes of continuous actions; none if it clips them to [`Agent::action_bounds`] and no more.
+    pub fn actuation(&self) -> Option<&Actuation> {
+        self.actuation.as_ref()
+    }
+
+    /// Writes what the world does over the numbers of actions: clipped, and in the world's own units.
+    pub fn actuate(&self, actions: &mut [f32]) {
+        match (&self.actuation, self.action_bounds()) {
+            (Some(actuation), _) => actuation.apply(actions),
+            (None, Some((low, high))) => actions.iter_mut().for_each(|a| *a = a.clamp(low, high)),
+            (None, None) => {}
+        }
+    }
+
+    /// The bounds to which a world clips each number of a continuous action; none for discrete actions. A world with an
+    /// [`Agent::actuation`] has its own.
     pub fn action_bounds(&self) -> Option<(f32, f32)> {
         match self.spec.action {
             ActionSpace::Continuous { .. } => Some((-1.0, 1.0)),

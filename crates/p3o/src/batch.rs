@@ -6,6 +6,7 @@ use crate::engine::CriticEngine;
 use crate::policy::{Behaviour, Policy};
 use crate::rollout::EnvSteps;
 use crate::signals::Signals;
+use crate::stop::Stop;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -49,6 +50,8 @@ pub struct TrainingBatch {
     values: Vec<Vec<f32>>,
     open_values: Vec<f32>,
     next_values: Vec<f32>,
+    /// Ends the passes over it before their time.
+    pub stop: Stop,
 }
 
 /// Which of a world's agents a group steers.

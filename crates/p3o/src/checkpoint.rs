@@ -60,6 +60,9 @@ struct About {
     rows: Option<String>,
     /// Settings that were changed by hand and adopted.
     adopted: Vec<String>,
+    /// What the worlds make of continuous actions, as TOML, which holds infinite numbers too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    actuation: Option<String>,
     digest: String,
 }
 
@@ -208,7 +211,9 @@ impl Checkpoint {
         let minds = compare(&self.about, &own).and_then(|()| minds(&config, &spec, &self.source(), self.about.format));
         let minds = minds.map_err(|reason| wrong(&self.path, reason))?;
         let (digest, adopted) = (self.digest().map(String::from), self.about.adopted.clone());
-        Ok(Agent { config, spec, steps: self.steps(), minds, digest, adopted })
+        let actuation = self.about.actuation.as_ref().map(|text| toml::from_str(text)).transpose();
+        let actuation = actuation.map_err(|_| wrong(&self.path, DAMAGED.into()))?;
+        Ok(Agent { config, spec, steps: self.steps(), minds, digest, adopted, actuation })
     }
 
     fn source(&self) -> Source<'_> {
@@ -282,6 +287,7 @@ fn describe(learner: &Learner) -> About {
         config: Some(learner.config().to_toml()),
         spec: Some(toml::to_string(learner.spec()).expect("plain data can be written to memory")),
         adopted: learner.adopted.clone(),
+        actuation: learner.actuation.as_ref().map(|a| toml::to_string(a).expect("plain data can be written to memory")),
         ..about
     }
 }
@@ -307,6 +313,7 @@ fn description(config: &Config, spec: &EnvSpec, signals: &Signals) -> About {
         spec: None,
         rows: None,
         adopted: Vec::new(),
+        actuation: None,
         digest: seal::BLANK.into(),
     }
 }

@@ -9,6 +9,7 @@ use crate::advantage::moments;
 use crate::config::{Critic as Settings, Net};
 use crate::policy::{all_finite, network};
 use crate::reduce::reduce;
+use crate::stop::Stop;
 use p3o_nn::{Adam, Batch, Network, PassWorkspace, Source};
 use rand::{Rng, RngExt};
 use rand_chacha::ChaCha8Rng;
@@ -68,6 +69,8 @@ pub struct CriticWorkspace {
     sums: Vec<f64>,
     order: Vec<u32>,
     picked: Batch<f32>,
+    /// Ends a fit before its time.
+    pub stop: Stop,
 }
 
 impl Critic {
@@ -84,6 +87,7 @@ impl Critic {
             sums: vec![0.0; parts.max(1)],
             order: Vec::new(),
             picked: self.net.batch(),
+            stop: Stop::default(),
         }
     }
 
@@ -138,6 +142,9 @@ impl Critic {
         }
         let mut first = 0.0;
         for pass in 0..settings.passes {
+            if workspace.stop.is_asked_for() {
+                break;
+            }
             let loss = if settings.minibatch == 0 {
                 self.descend(workspace, x, |row| targets[row])
             } else {

@@ -274,6 +274,12 @@ pub enum Error {
         /// Where it appeared.
         what: String,
     },
+    /// A request to stop in the middle of an update, which is then as if it had never begun.
+    #[error("training was stopped in update {update}")]
+    Stopped {
+        /// The update.
+        update: u64,
+    },
     /// A device that failed in an update.
     #[error("update {update}: {what}; training stopped, the last checkpoint is intact")]
     Device {

@@ -31,7 +31,7 @@ pub(crate) struct Group {
     pub shuffles: Vec<ChaCha8Rng>,
     /// One per constraint, for algorithms that have them.
     pub multipliers: Vec<Multiplier>,
-    batch: TrainingBatch,
+    pub batch: TrainingBatch,
 }
 
 /// What one group saw and did in an update.

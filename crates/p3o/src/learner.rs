@@ -13,7 +13,8 @@ use crate::policy::{Policy, all_finite};
 use crate::reduce::{Part, reduce};
 use crate::rollout::{Collector, EnvSteps, Episode};
 use crate::signals::Signals;
-use p3o_env::{Env, EnvSpec, VecEnv, VectorEnv};
+use crate::stop::Stop;
+use p3o_env::{Actuation, Env, EnvSpec, VecEnv, VectorEnv};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::time::Instant;
@@ -35,6 +36,9 @@ pub struct Learner {
     pub(crate) corrections: Vec<f64>,
     /// Settings of its run that were changed by hand and adopted, as sentences.
     pub(crate) adopted: Vec<String>,
+    /// What the worlds make of continuous actions, if not what ours do.
+    pub(crate) actuation: Option<Actuation>,
+    stop: Stop,
 }
 
 /// Counters and estimates that outlive an update.
@@ -128,6 +132,11 @@ impl Learner {
 
     /// A fresh learner in some worlds, `rollout.envs` of them.
     pub fn with_worlds(config: Config, worlds: Box<dyn VectorEnv>) -> Result<Self, Error> {
+        Self::with_worlds_on(config, worlds, &engine::on_cpu)
+    }
+
+    /// The same with its networks where `engines` puts them.
+    pub fn with_worlds_on(config: Config, worlds: Box<dyn VectorEnv>, engines: &engine::Maker) -> Result<Self, Error> {
         let spec = worlds.spec().clone();
         config.check(&spec)?;
         if worlds.count() != config.rollout.envs {
@@ -135,7 +144,7 @@ impl Learner {
             return Err(ConfigError::OutOfRange { key: "rollout.envs".into(), takes, given }.into());
         }
         memory::check(&config, &spec)?;
-        Self::assemble(config, spec, worlds, &engine::on_cpu)
+        Self::assemble(config, spec, worlds, engines)
     }
 
     fn assemble(
@@ -145,6 +154,7 @@ impl Learner {
         engines: &engine::Maker,
     ) -> Result<Self, Error> {
         let (steps, bootstrap) = (config.env_steps(), config.rollout.bootstrap);
+        let actuation = worlds.actuation().cloned();
         let mut collector = Collector::new(worlds, steps, config.run.seed, bootstrap)
             .map_err(|error| Error::World { update: 1, error })?;
         if config.constraint.sum == Sum::Discounted {
@@ -165,7 +175,8 @@ impl Learner {
         };
         let corrected = if config.constraint.correction_rate > 0.0 { signals.constraints().len() } else { 0 };
         let corrections = vec![0.0; corrected];
-        Ok(Learner { config, spec, signals, groups, collector, progress, corrections, adopted: Vec::new() })
+        let (adopted, stop) = (Vec::new(), Stop::default());
+        Ok(Learner { config, spec, signals, groups, collector, progress, corrections, adopted, actuation, stop })
     }
 
     /// All settings, checked.
@@ -237,6 +248,7 @@ impl Learner {
             minds,
             digest: None,
             adopted: self.adopted.clone(),
+            actuation: self.actuation.clone(),
         }
     }
 
@@ -256,12 +268,25 @@ impl Learner {
         &self.progress
     }
 
+    /// Lets this request end an update before its time. The learner is then in no particular state and is not to be used on.
+    pub fn heed(&mut self, stop: &Stop) {
+        self.stop.clone_from(stop);
+        self.collector.stop.clone_from(stop);
+        self.groups.iter_mut().for_each(|group| group.batch.stop.clone_from(stop));
+    }
+
+    fn check_stop(&self, update: u64) -> Result<(), Error> {
+        if self.stop.is_asked_for() { Err(Error::Stopped { update }) } else { Ok(()) }
+    }
+
     /// One update: collect, advantages, policy, critics (Algorithm 1, one round).
     pub fn update(&mut self) -> Result<Report, Error> {
         let start = Instant::now();
         let actors: Vec<Actor> = self.groups.iter().map(Group::actor).collect();
         let failed = |error| Error::World { update: self.progress.updates + 1, error };
-        self.collector.collect(&actors).map_err(failed)?;
+        let collected = self.collector.collect(&actors).map_err(failed);
+        self.check_stop(self.progress.updates + 1)?;
+        collected?;
         self.check_observations()?;
         let rollout_ms = start.elapsed().as_secs_f64() * 1e3;
         let start = Instant::now();
@@ -274,6 +299,7 @@ impl Learner {
         let round = Round { config, signals, excess: &report.excess, length, done };
         let parts: Vec<GroupReport> = groups.iter_mut().map(|group| group.update(&collector.envs, &round)).collect();
         report.take(&parts);
+        self.check_stop(report.update)?;
         self.check_numbers(&report)?;
         (report.rollout_ms, report.update_ms) = (rollout_ms, start.elapsed().as_secs_f64() * 1e3);
         Ok(report)

@@ -29,6 +29,7 @@ pub mod reduce;
 pub mod rollout;
 pub mod run;
 pub mod signals;
+mod stop;
 mod trainer;
 #[doc = include_str!("../../../docs/tutorial.md")]
 pub mod tutorial {}
@@ -40,4 +41,5 @@ pub use error::{ConfigError, Error};
 pub use folder::RunFolder;
 pub use learner::{Learner, Report};
 pub use run::{Finish, Run};
+pub use stop::Stop;
 pub use trainer::{Trained, Trainer};

@@ -3,6 +3,7 @@
 
 use crate::actor::{ActWorkspace, Actor, agents, see, state_width};
 use crate::policy::all_finite;
+use crate::stop::Stop;
 use p3o_env::{EnvSpec, RestoreError, Stepper, VectorEnv, VectorStep, WorldError};
 use p3o_nn::TILE_ROWS;
 use rand::{Rng, SeedableRng};
@@ -103,6 +104,8 @@ pub struct Collector {
     #[allow(clippy::vec_box)]
     workspaces: Vec<Box<Workspace>>,
     plan: Plan,
+    /// Ends a batch before it is whole.
+    pub(crate) stop: Stop,
 }
 
 /// All that the next batch depends on besides the worlds.
@@ -131,6 +134,8 @@ struct Workspace {
     act: ActWorkspace,
     actions: Vec<f32>,
     step: VectorStep,
+    /// Environments whose step only begins an episode.
+    begins: Vec<bool>,
 }
 
 /// The random stream of one environment.
@@ -162,6 +167,7 @@ impl Collector {
             carried: Carried { envs, obs, states: Vec::new() },
             workspaces: Vec::new(),
             plan: Plan { steps, bootstrap, cost_gamma: None },
+            stop: Stop::default(),
             spec,
         })
     }
@@ -189,20 +195,28 @@ impl Collector {
 
     /// Collects one batch. Worlds that can be split are shared out over the threads; what each does is independent of that.
     /// The actors stand in the order of their agents, and their networks are alike.
+    ///
+    /// Every world makes as many steps of a batch as the others. Where some spend calls on beginning an episode, the others go
+    /// on meanwhile: what they do beyond their part counts for their episodes and is not learned from.
     pub fn collect(&mut self, actors: &[Actor]) -> Result<(), WorldError> {
-        let Collector { worlds, spec, envs: steps, carried, workspaces, plan } = self;
+        let Collector { worlds, spec, envs: steps, carried, workspaces, plan, stop } = self;
         let count = steps.len();
         let (dim, width) = (spec.obs_dim, state_width(actors));
         carried.states.resize(count * width, 0.0);
         let size = count.div_ceil(rayon::current_num_threads()).min(TILE_ROWS);
         // What a thread writes in every step it allocates itself, so that no two threads write to one cache line.
-        let empty = || Workspace { act: ActWorkspace::new(actors), actions: Vec::new(), step: VectorStep::default() };
+        let empty = || Workspace {
+            act: ActWorkspace::new(actors),
+            actions: Vec::new(),
+            step: VectorStep::default(),
+            begins: Vec::new(),
+        };
         let mut ready = |parts: usize| workspaces.resize_with(parts.max(workspaces.len()), || Box::new(empty()));
         let Carried { envs, obs, states } = carried;
         let Some(parts) = worlds.split(size) else {
             ready(1);
             let part = Part { envs, steps, obs, states };
-            return workspaces[0].run(&mut **worlds, part, actors, spec, *plan);
+            return workspaces[0].run(&mut **worlds, part, actors, spec, *plan, stop);
         };
         ready(parts.len());
         parts
@@ -213,9 +227,14 @@ impl Collector {
             .zip(rows_mut(states, width, size, count))
             .zip(workspaces.par_iter_mut())
             .map(|(((((mut worlds, envs), steps), obs), states), workspace)| {
-                workspace.run(&mut *worlds, Part { envs, steps, obs, states }, actors, spec, *plan)
+                workspace.run(&mut *worlds, Part { envs, steps, obs, states }, actors, spec, *plan, stop)
             })
             .collect()
+    }
+
+    /// Whether the worlds can be frozen.
+    pub(crate) fn has_snapshots(&self) -> bool {
+        self.worlds.snapshot().is_some()
     }
 
     /// All that the next batch depends on, as bytes.
@@ -293,6 +312,7 @@ impl Workspace {
         actors: &[Actor],
         spec: &EnvSpec,
         plan: Plan,
+        stop: &Stop,
     ) -> Result<(), WorldError> {
         let Part { envs, steps, obs, states } = part;
         let count = envs.len();
@@ -306,25 +326,34 @@ impl Workspace {
             steps.clear();
             steps.reserve(plan.steps, spec, actors, width);
         }
-        for t in 0..plan.steps {
-            if width > 0 {
-                let rows = steps.iter_mut().zip(states.chunks_exact(width));
-                rows.for_each(|(steps, state)| steps.states.extend_from_slice(state));
+        while steps.iter().any(|s| s.len() < plan.steps) && !stop.is_asked_for() {
+            self.begins.clear();
+            self.begins.extend_from_slice(worlds.waiting());
+            self.begins.resize(count, false);
+            for (i, steps) in steps.iter_mut().enumerate().filter(|(i, s)| !self.begins[*i] && s.len() < plan.steps) {
+                steps.states.extend_from_slice(&states[i * width..][..width]);
             }
             self.act.infer(actors, &self.step.obs, states);
             let actions = self.actions.chunks_exact_mut(spec.action_width());
             for (i, ((env, steps), actions)) in envs.iter_mut().zip(&mut *steps).zip(actions).enumerate() {
                 let raw = &self.step.obs[i * dim..][..dim];
-                steps.inspect(t, raw);
-                if actors[0].normalizer.is_on() {
-                    steps.raw.extend_from_slice(raw);
+                match () {
+                    () if self.begins[i] => continue,
+                    () if steps.len() == plan.steps => draw(&self.act, i, actors, actions, &mut env.rng),
+                    () => {
+                        steps.inspect(steps.len(), raw);
+                        if actors[0].normalizer.is_on() {
+                            steps.raw.extend_from_slice(raw);
+                        }
+                        steps.act(&self.act, i, actors, actions, &mut env.rng);
+                    }
                 }
-                steps.act(&self.act, i, actors, actions, &mut env.rng);
             }
             worlds.step(&self.actions, &mut |i| envs[i].rng.next_u64(), &mut self.step)?;
             for (i, (env, steps)) in envs.iter_mut().zip(&mut *steps).enumerate() {
-                let partial = env.cut_short(worlds, i, dim, &mut self.step);
-                if steps.take(env, i, partial, &self.step, actors, plan, t) {
+                let begins = self.begins[i];
+                let partial = !begins && env.cut_short(worlds, i, dim, &mut self.step);
+                if begins || steps.take(env, i, partial, &self.step, actors, plan) {
                     states[i * width..][..width].fill(0.0);
                 }
             }
@@ -357,7 +386,20 @@ impl EnvState {
     }
 }
 
+/// Draws every agent's action in environment `i` for a step that no batch holds.
+fn draw(act: &ActWorkspace, i: usize, actors: &[Actor], actions: &mut [f32], rng: &mut ChaCha8Rng) {
+    let width = actors[0].policy.action_width();
+    for ((agent, actor), action) in agents(actors).zip(actions.chunks_exact_mut(width)) {
+        actor.policy.act(act.row(agent, i).1, action, rng);
+    }
+}
+
 impl EnvSteps {
+    /// Steps so far.
+    fn len(&self) -> usize {
+        self.cuts.len()
+    }
+
     fn clear(&mut self) {
         let rows = [&mut self.obs, &mut self.raw, &mut self.states, &mut self.outputs, &mut self.actions];
         rows.into_iter().chain([&mut self.log_probs, &mut self.open_obs]).for_each(Vec::clear);
@@ -393,7 +435,7 @@ impl EnvSteps {
     }
 
     /// Takes in what a step of environment `i` gave; returns whether it ended the episode, a `partial` one perhaps.
-    #[allow(clippy::too_many_arguments)] // whose step it is, what it gave and what it is for
+    /// A step beyond the batch counts for its episode alone.
     fn take(
         &mut self,
         env: &mut EnvState,
@@ -402,17 +444,14 @@ impl EnvSteps {
         step: &VectorStep,
         actors: &[Actor],
         plan: Plan,
-        t: usize,
     ) -> bool {
         let costs = self.given.len() - 1;
         let costs = &step.costs[i * costs..][..costs];
-        self.given[0].push(step.rewards[i]);
-        self.given[1..].iter_mut().zip(costs).for_each(|(given, &cost)| given.push(cost));
         if let Some(gamma) = plan.cost_gamma {
             env.episode.discount(gamma, costs);
         }
         env.episode.add(step.rewards[i], costs);
-        let (ended, last) = (step.ended(i), t + 1 == plan.steps);
+        let (t, ended) = (self.len(), step.ended(i));
         if ended {
             env.first_cut = None;
             let episode = env.episode.finish();
@@ -420,6 +459,13 @@ impl EnvSteps {
                 self.episodes.push(episode);
             }
         }
+        if t == plan.steps {
+            self.ended |= ended;
+            return ended;
+        }
+        self.given[0].push(step.rewards[i]);
+        self.given[1..].iter_mut().zip(costs).for_each(|(given, &cost)| given.push(cost));
+        let last = t + 1 == plan.steps;
         self.ended = ended;
         self.cuts.push(ended || last);
         if (plan.bootstrap && step.truncated[i] && !step.terminated[i]) || (last && !ended) {

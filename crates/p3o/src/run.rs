@@ -10,12 +10,13 @@ pub use crate::folder::{checkpoint_path, has_checkpoint, is_run, load_config, pr
 use crate::learner::{Learner, Report};
 use crate::provenance;
 use crate::record::{EventWriter, ProgressCsv, RunLock, Table, create_folder, write_atomic, write_keeping};
+use crate::stop::Stop;
 use p3o_env::Env;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// How training ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +65,10 @@ pub struct Run {
     learner: Learner,
     csv: ProgressCsv,
     events: EventWriter,
+    columns: Vec<String>,
     tags: Vec<String>,
+    /// The last row of progress.csv.
+    row: Vec<f64>,
     /// Seconds of earlier sittings.
     wall_before: f64,
     started: Instant,
@@ -73,6 +77,9 @@ pub struct Run {
     restarted: bool,
     lock: RunLock,
 }
+
+/// An update that takes longer than this can be stopped in its middle.
+const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Columns of progress.csv that version 1 wrote for algorithms that have no use for them.
 const RETIRED: &[&str] = &["kappa", "redone"];
@@ -229,13 +236,16 @@ impl Run {
     }
 
     fn assemble(folder: &Path, learner: Learner, csv: ProgressCsv, events: EventWriter, lock: RunLock) -> Run {
-        let tags = columns(&learner).iter().map(|c| tag(c)).collect();
+        let columns = columns(&learner);
+        let tags = columns.iter().map(|c| tag(c)).collect();
         Run {
             folder: folder.to_path_buf(),
             learner,
             csv,
             events,
+            columns,
             tags,
+            row: Vec::new(),
             wall_before: 0.0,
             started: Instant::now(),
             summary: None,
@@ -277,18 +287,53 @@ impl Run {
         &self.learner
     }
 
+    /// The last row of progress.csv, column by column; empty before the first update.
+    pub fn row(&self) -> impl Iterator<Item = (&str, f64)> {
+        self.columns.iter().map(String::as_str).zip(self.row.iter().copied())
+    }
+
     /// Trains to the end, or until `watch` breaks: after every update it sees the report. Saves at the end, at every
     /// checkpoint's turn, and when interrupted. A number that is not finite ends the run with a `failure.txt` and the
     /// last good checkpoint in place.
     pub fn train(&mut self, watch: &mut dyn FnMut(&Run, &Report) -> ControlFlow<()>) -> Result<Finish, Error> {
+        self.train_until(None, watch)
+    }
+
+    /// The same until somebody asks it to stop, which it does in the middle of an update where one takes long: the run is then
+    /// saved as it was before that update.
+    pub fn train_until(
+        &mut self,
+        stop: Option<&Stop>,
+        watch: &mut dyn FnMut(&Run, &Report) -> ControlFlow<()>,
+    ) -> Result<Finish, Error> {
         let (total, every) = (self.learner.config().updates(), self.learner.config().run.checkpoint_every);
         self.started = Instant::now();
+        // Worlds that cannot be frozen may be interrupted themselves, in any step.
+        let elsewhere = stop.is_some() && !self.learner.collector.has_snapshots();
+        let (mut slow, mut saved) = (true, true);
         while self.learner.progress().updates < total {
-            let report = self.learner.update().inspect_err(|e| self.explain(e))?;
+            let way_back = stop.filter(|_| slow);
+            let before = match way_back {
+                Some(_) if !saved => Some(checkpoint::to_bytes(&mut self.learner, Some(self.csv.digest()))?),
+                _ => None,
+            };
+            self.learner.heed(way_back.unwrap_or(&Stop::default()));
+            let start = Instant::now();
+            let report = match self.learner.update() {
+                Err(Error::Stopped { .. }) => {
+                    before.map_or(Ok(()), |bytes| self.write(&bytes))?;
+                    self.summarize()?;
+                    return Ok(Finish::Interrupted);
+                }
+                result => result.inspect_err(|e| self.explain(e))?,
+            };
+            slow = elsewhere || start.elapsed() > PATIENCE;
             self.record(&report)?;
             let go_on = watch(self, &report);
             let updates = report.update;
-            if go_on.is_break() || updates == total || updates.is_multiple_of(every) {
+            let go_on = if stop.is_some_and(Stop::is_asked_for) { ControlFlow::Break(()) } else { go_on };
+            saved = go_on.is_break() || updates == total || updates.is_multiple_of(every);
+            if saved {
                 self.save()?;
             }
             if go_on.is_break() && updates < total {
@@ -306,11 +351,16 @@ impl Run {
     }
 
     fn save(&mut self) -> Result<(), Error> {
+        let bytes = checkpoint::to_bytes(&mut self.learner, Some(self.csv.digest()))?;
+        self.write(&bytes)
+    }
+
+    /// Writes a checkpoint after the rows that there are.
+    fn write(&self, bytes: &[u8]) -> Result<(), Error> {
         // The rows first: a checkpoint that survives a power cut must find the rows before it.
         self.csv.sync()?;
         self.lock.check()?;
-        let bytes = checkpoint::to_bytes(&mut self.learner, Some(self.csv.digest()))?;
-        Ok(write_keeping(&checkpoint_path(&self.folder), &previous_checkpoint_path(&self.folder), &bytes)?)
+        Ok(write_keeping(&checkpoint_path(&self.folder), &previous_checkpoint_path(&self.folder), bytes)?)
     }
 
     fn record(&mut self, report: &Report) -> Result<(), Error> {
@@ -321,6 +371,7 @@ impl Run {
         let scalars: Vec<(&str, f64)> =
             self.tags.iter().zip(&row).skip(2).map(|(tag, value)| (tag.as_str(), *value)).collect();
         self.events.scalars(report.steps, &scalars)?;
+        self.row = row;
         Ok(())
     }
 
@@ -393,7 +444,8 @@ pub fn check_folder(folder: &Path) -> Result<(), Error> {
 
 /// Whether a folder holds anything but what a run leaves that was killed before its first checkpoint.
 fn is_occupied(folder: &Path) -> bool {
-    let unstarted = [".lock", "config.toml", "progress.csv", "provenance.toml", "tensorboard", "checkpoints"];
+    let unstarted =
+        [".lock", "config.toml", "progress.csv", "provenance.toml", "tensorboard", "checkpoints", "world.json"];
     let known = |entry: std::io::Result<std::fs::DirEntry>| {
         entry.is_ok_and(|e| {
             // A kill in the middle of an atomic write leaves its scratch file.

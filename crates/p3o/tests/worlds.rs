@@ -289,3 +289,211 @@ fn a_world_that_fails_ends_the_run_with_its_last_checkpoint_intact() {
     let error = Learner::with_worlds(config, worlds(0)).err().expect("nobody answers");
     assert!(one_line(error).starts_with("update 1: a world failed: nobody answers"));
 }
+
+/// Worlds that begin an episode in the step after the last one, in which their action counts for nothing.
+struct Late {
+    worlds: Vec<Box<dyn Env>>,
+    spec: EnvSpec,
+    /// The seeds of episodes that have yet to begin.
+    next: Vec<u64>,
+    waiting: Vec<bool>,
+}
+
+impl Late {
+    fn new(make: &dyn Fn() -> Box<dyn Env>, count: usize) -> Late {
+        let worlds: Vec<Box<dyn Env>> = (0..count).map(|_| make()).collect();
+        Late { spec: worlds[0].spec().clone(), worlds, next: vec![0; count], waiting: vec![false; count] }
+    }
+}
+
+impl Stepper for Late {
+    fn count(&self) -> usize {
+        self.worlds.len()
+    }
+    fn waiting(&self) -> &[bool] {
+        &self.waiting
+    }
+    fn step(
+        &mut self,
+        actions: &[f32],
+        seed: &mut dyn FnMut(usize) -> u64,
+        out: &mut VectorStep,
+    ) -> Result<(), WorldError> {
+        let (dim, width, costs) = (self.spec.obs_dim, self.spec.action_width(), self.spec.costs.len());
+        for (i, world) in self.worlds.iter_mut().enumerate() {
+            let obs = &mut out.obs[i * dim..][..dim];
+            if self.waiting[i] {
+                world.reset(self.next[i], obs);
+                // None of this may be learned from.
+                (out.rewards[i], out.terminated[i], out.truncated[i]) = (f32::NAN, false, false);
+                out.costs[i * costs..][..costs].fill(f32::NAN);
+                self.waiting[i] = false;
+                continue;
+            }
+            let given = world.step(&actions[i * width..][..width], obs, &mut out.costs[i * costs..][..costs]);
+            (out.rewards[i], out.terminated[i], out.truncated[i]) = (given.reward, given.terminated, given.truncated);
+            if given.terminated || given.truncated {
+                out.last_obs[i * dim..][..dim].copy_from_slice(obs);
+                (self.next[i], self.waiting[i]) = (seed(i), true);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl VectorEnv for Late {
+    fn spec(&self) -> &EnvSpec {
+        &self.spec
+    }
+    fn reset(&mut self, seeds: &[u64], obs: &mut [f32]) -> Result<(), WorldError> {
+        self.waiting.fill(false);
+        let rows = obs.chunks_exact_mut(self.spec.obs_dim).zip(seeds);
+        self.worlds.iter_mut().zip(rows).for_each(|(world, (obs, seed))| world.reset(*seed, obs));
+        Ok(())
+    }
+}
+
+/// Reports of updates but for the time.
+fn reports(worlds: Box<dyn VectorEnv>, config: &Config, updates: usize) -> Vec<String> {
+    let mut learner = Learner::with_worlds(config.clone(), worlds).unwrap();
+    let report = |_| {
+        let report = Report { rollout_ms: 0.0, update_ms: 0.0, ..learner.update().unwrap() };
+        format!("{report:?}")
+    };
+    (0..updates).map(report).collect()
+}
+
+#[test]
+fn worlds_that_begin_episodes_late_give_the_same_batches() {
+    for (method, agents, gru) in [("p3o", 1, "net.gru=0"), ("p3o", 1, "net.gru=8"), ("map3o-dec", 2, "net.gru=8")] {
+        let world = waves(agents, 1.0);
+        let changes = ["rollout.envs=7", "rollout.batch=140", "rollout.normalize_obs=true", gru];
+        let config = small(method, &world.spec, &changes);
+        let at_once = Limited { restarts: false, ..Limited::new(&world.maker(), 7) };
+        let late = Late::new(&world.maker(), 7);
+        assert_eq!(reports(Box::new(late), &config, 5), reports(Box::new(at_once), &config, 5), "{method} {gru}");
+    }
+}
+
+#[test]
+fn worlds_go_on_while_others_begin_and_that_counts_for_their_episodes_alone() {
+    let world = Script::new(ActionSpace::Discrete { n: 2 }, &["risk"], 100, vec![1.0], |step, _| Given {
+        obs: vec![1.0],
+        reward: 1.0,
+        costs: vec![0.5],
+        terminated: false,
+        truncated: step == 10,
+    });
+    let config = small("p3o", &world.spec, &["rollout.envs=2", "rollout.batch=60"]);
+    /// The second world is five steps ahead of the first when both begin.
+    struct Ahead(Late);
+    impl Stepper for Ahead {
+        fn count(&self) -> usize {
+            self.0.count()
+        }
+        fn waiting(&self) -> &[bool] {
+            self.0.waiting()
+        }
+        fn step(
+            &mut self,
+            actions: &[f32],
+            seed: &mut dyn FnMut(usize) -> u64,
+            out: &mut VectorStep,
+        ) -> Result<(), WorldError> {
+            self.0.step(actions, seed, out)
+        }
+    }
+    impl VectorEnv for Ahead {
+        fn spec(&self) -> &EnvSpec {
+            self.0.spec()
+        }
+        fn reset(&mut self, seeds: &[u64], obs: &mut [f32]) -> Result<(), WorldError> {
+            self.0.reset(seeds, obs)?;
+            for _ in 0..5 {
+                self.0.worlds[1].step(&[0.0], &mut [0.0], &mut [0.0]);
+            }
+            Ok(())
+        }
+    }
+    let mut learner = Learner::with_worlds(config, Box::new(Ahead(Late::new(&world.maker(), 2)))).unwrap();
+    // World 0 makes 30 steps of a batch in 32 calls: it begins after 10 and 20. World 1 begins after 5, 15 and 25 and needs 33, so
+    // that world 0 begins its fourth episode in the 33rd call and goes on from its first step in the next batch.
+    let report = learner.update().unwrap();
+    assert_eq!((report.episodes, report.length), (6, (3.0 * 10.0 + 5.0 + 10.0 + 10.0) / 6.0));
+    // In the next one both have 30 steps again, and every episode is whole.
+    let report = learner.update().unwrap();
+    assert_eq!((report.length, report.ret, report.costs[0]), (10.0, 10.0, 5.0));
+    assert_eq!(report.costs_per_step[0], 0.5);
+}
+
+#[test]
+fn a_request_to_stop_ends_an_update_in_its_middle_and_saves_the_one_before() {
+    use p3o::Stop;
+    /// Asks for a stop in some step.
+    struct Stopping(Limited, Stop, usize);
+    impl Stepper for Stopping {
+        fn count(&self) -> usize {
+            self.0.count()
+        }
+        fn step(
+            &mut self,
+            actions: &[f32],
+            seed: &mut dyn FnMut(usize) -> u64,
+            out: &mut VectorStep,
+        ) -> Result<(), WorldError> {
+            self.2 -= 1;
+            if self.2 == 0 {
+                self.1.ask();
+            }
+            self.0.step(actions, seed, out)
+        }
+    }
+    impl VectorEnv for Stopping {
+        fn spec(&self) -> &EnvSpec {
+            self.0.spec()
+        }
+        fn reset(&mut self, seeds: &[u64], obs: &mut [f32]) -> Result<(), WorldError> {
+            self.0.reset(seeds, obs)
+        }
+    }
+    let world = long_episodes();
+    let home = tempfile::tempdir().unwrap();
+    let config = small("p3o", &world.spec, &["rollout.batch=160", "run.steps=1600", "run.checkpoint_every=100"]);
+    let train = |name: &str, at: usize| {
+        let (folder, stop) = (home.path().join(name), Stop::default());
+        let worlds = Stopping(Limited::new(&world.maker(), 4), stop.clone(), at);
+        let mut run =
+            Run::start_learner(Learner::with_worlds(config.clone(), Box::new(worlds)).unwrap(), &folder).unwrap();
+        let finish = run.train_until(Some(&stop), &mut |_, _| ControlFlow::Continue(())).unwrap();
+        (finish, folder)
+    };
+    // Four worlds make 40 steps of a batch each. In the 90th two updates are done and the third is begun.
+    let (finish, folder) = train("middle", 90);
+    assert_eq!(finish, Finish::Interrupted);
+    let found = p3o::RunFolder::open(&folder).unwrap();
+    assert_eq!((found.steps(), found.table.rows.len()), (320, 2));
+    // What was saved is what a run has after two updates, and not a step of the third.
+    let whole = home.path().join("whole");
+    let worlds = Box::new(Limited { restarts: false, ..Limited::new(&world.maker(), 4) });
+    let mut run = Run::start_learner(Learner::with_worlds(config.clone(), worlds).unwrap(), &whole).unwrap();
+    let two =
+        |_: &Run, report: &Report| if report.update == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+    run.train(&mut { two }).unwrap();
+    let tensors = |folder: &std::path::Path| {
+        let bytes = std::fs::read(checkpoint_path(folder)).unwrap();
+        let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+        // Of worlds that cannot be frozen there is no state.
+        let mut all: Vec<(String, Vec<u8>)> = file
+            .iter()
+            .filter(|(name, _)| name.contains("actor"))
+            .map(|(name, t)| (name.to_string(), t.data().to_vec()))
+            .collect();
+        all.sort();
+        all
+    };
+    assert!(!tensors(&folder).is_empty() && tensors(&folder) == tensors(&whole));
+    // In the first update nothing has to be saved.
+    let (finish, folder) = train("first", 10);
+    assert_eq!((finish, p3o::RunFolder::open(&folder).unwrap().steps()), (Finish::Interrupted, 0));
+    assert!(!folder.join("failure.txt").exists());
+}

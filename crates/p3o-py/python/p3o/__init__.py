@@ -1,5 +1,13 @@
 """Reinforcement learning that keeps its costs under limits.
 
+Train in any world, with the habits of Stable-Baselines3:
+
+>>> import tempfile, p3o
+>>> model = p3o.P3O("PointGoal", limits={"hazards": 25}, folder=tempfile.mkdtemp(), rollout__batch=1000)
+>>> model = model.learn(1000, progress_bar=False)
+>>> model.run.steps
+1000
+
 Importing this registers the worlds of p3o with Gymnasium:
 
 >>> import gymnasium, p3o
@@ -11,13 +19,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from p3o import envs
+from p3o import algorithms, envs
 from p3o._p3o import __version__
+from p3o.algorithms import *  # noqa: F403
+from p3o.runs import Run
+from p3o.trainer import Algorithm, load
 
 if TYPE_CHECKING:
     from p3o.multi_agent import ParallelEnv
 
-__all__ = ["__version__", "envs", "parallel_env"]
+__all__ = ["Algorithm", "Run", "__version__", "envs", "load", "parallel_env"]
+__all__ += algorithms.__all__
 
 envs.register()
 

@@ -68,11 +68,11 @@ pub fn maker(task: &str, options: BTreeMap<String, f64>, team: bool) -> PyResult
 }
 
 /// The library's sentence, with the name that was perhaps meant.
-fn refuse(e: TaskError) -> PyErr {
+pub fn refuse(e: TaskError) -> PyErr {
     let hint = match &e {
         TaskError::UnknownTask { name, known } => suggest(name, known.iter().copied()),
         TaskError::UnknownOption { name, known, .. } => suggest(name, known.iter().copied()),
-        TaskError::OutOfRange { .. } | TaskError::OneAgent { .. } => String::new(),
+        TaskError::OfPython { .. } | TaskError::OutOfRange { .. } | TaskError::OneAgent { .. } => String::new(),
     };
     PyValueError::new_err(format!("{e}{hint}"))
 }

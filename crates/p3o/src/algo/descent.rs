@@ -110,6 +110,9 @@ fn descend_by_passes(update: &mut Update, objective: &mut impl Objective, report
     // At theta_k every ratio is one, and a surrogate's mean is that of the advantages.
     let mut means: Vec<f64> = update.batch.costs().iter().map(|adv| mean(adv)).collect();
     for _ in 0..update.settings.passes {
+        if update.batch.stop.is_asked_for() {
+            break;
+        }
         if objective.foresight() == Foresight::Measure {
             means.copy_from_slice(&update.engine.measure(update.batch).terms[1..=m]);
         }
@@ -146,6 +149,9 @@ fn descend_in_parts(update: &mut Update, objective: &mut impl Objective, report:
         update.batch.costs().iter().map(|adv| weights.clone().map(|weight| weight * mean(adv)).collect()).collect();
     let (entropy, mut order) = (update.settings.entropy as f32, Vec::new());
     for _ in 0..update.settings.passes {
+        if update.batch.stop.is_asked_for() {
+            break;
+        }
         shuffle(&mut order, total, update.rng);
         let mut pass = Sums::default();
         let mut means = Vec::new();

@@ -87,6 +87,9 @@ pub fn gradient(update: &mut Update, entropy: f64, reward: f64, costs: &[f64]) -
 
 /// H v
 pub fn product(update: &mut Update, solver: &Solver, v: &[f64]) -> Vec<f64> {
+    if update.batch.stop.is_asked_for() {
+        return v.to_vec();
+    }
     let mut product = update.engine.fisher_product(v);
     product.iter_mut().zip(v).for_each(|(p, v)| *p += solver.damping * v);
     product
@@ -131,6 +134,9 @@ pub fn line_search(
     let inside = |sums: &Sums| sums.is_finite() && sums.kl <= update.settings.target_kl;
     let mut fraction = 1.0;
     for _ in 0..=solver.backtracks {
+        if update.batch.stop.is_asked_for() {
+            break;
+        }
         let moved: Vec<f32> = start.iter().zip(step).map(|(&p, s)| (f64::from(p) + fraction * s) as f32).collect();
         update.engine.set_parameters(&moved);
         let after = update.engine.measure(update.batch);

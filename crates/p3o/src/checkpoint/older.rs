@@ -62,6 +62,7 @@ pub(super) fn about(text: &str, tensors: &SafeTensors) -> Result<About, String> 
         spec: old.spec,
         rows: None,
         adopted: Vec::new(),
+        actuation: None,
         digest: String::new(),
     })
 }

@@ -367,6 +367,7 @@ impl CpuCritics<'_> {
         let starts = &batch.starts[..batch.targets[critic].len()];
         let source = Source { rows: &batch.critic_rows, steps: batch.bptt, states: before, starts };
         self.critics[critic].adam.learning_rate = learning_rate;
+        workspaces[critic].stop.clone_from(&batch.stop);
         self.critics[critic].fit(&mut workspaces[critic], settings, x, source, &batch.targets[critic], rng)
     }
 }

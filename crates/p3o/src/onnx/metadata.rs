@@ -2,7 +2,7 @@
 
 use crate::agent::Agent;
 use crate::evaluate::Evaluation;
-use p3o_env::{ActionSpace, Label, Labels};
+use p3o_env::{ActionSpace, Actuation, Label, Labels};
 use serde_json::{Value, json};
 
 /// Names and values, in order. Values with a structure are JSON:
@@ -39,7 +39,7 @@ pub fn metadata(agent: &Agent, labels: &Labels, measured: Option<&Evaluation>) -
         ("agents", spec.agents.to_string()),
         ("policies", agent.minds.len().to_string()),
         ("observation", json!(observation).to_string()),
-        ("action", json!(action(&spec.action, &labels.action)).to_string()),
+        ("action", json!(action(&spec.action, &labels.action, agent.actuation())).to_string()),
         ("limits", json!(limits).to_string()),
         ("evaluation", json!(measured.map(without_episodes)).to_string()),
     ];
@@ -52,13 +52,17 @@ fn named<'a>(what: &'a str, count: usize, labels: &'a [Label]) -> impl Iterator<
     (0..count).map(move |i| if known { json!(labels[i]) } else { json!({"name": format!("{what}_{i}"), "unit": ""}) })
 }
 
-fn action(space: &ActionSpace, labels: &[Label]) -> Vec<Value> {
+fn action(space: &ActionSpace, labels: &[Label], actuation: Option<&Actuation>) -> Vec<Value> {
     let heads = space.heads();
     let mut numbers: Vec<Value> = named("action", space.width(), labels).collect();
     for (i, number) in numbers.iter_mut().enumerate() {
         match heads.get(i) {
             Some(choices) => number["choices"] = json!(choices),
-            None => (number["low"], number["high"]) = (json!(-1.0), json!(1.0)),
+            None => {
+                // JSON has no infinity: an action without a bound has null.
+                let (low, high) = actuation.map_or((-1.0, 1.0), |actuation| actuation.bounds(i));
+                (number["low"], number["high"]) = (json!(low), json!(high));
+            }
         }
     }
     numbers

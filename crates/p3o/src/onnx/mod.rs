@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | input `obs`, f32 | `[batch, D]` | `[batch, agents, D]` |
 //! | input `state`, f32, where the policy is recurrent: zero where an episode starts | `[batch, U]` | `[batch, agents, U]` |
-//! | output `action`: f32 within -1 and 1, or i64 indices where actions are discrete | `[batch, A]` | `[batch, agents, A]` |
+//! | output `action`: f32 within -1 and 1 (in the units of a world of Python), or i64 indices where actions are discrete | `[batch, A]` | `[batch, agents, A]` |
 //! | output `next_state`, f32, where the policy is recurrent | `[batch, U]` | `[batch, agents, U]` |
 //!
 //! The batch is of any size. Where agents share a policy, so is the number of agents: each acts by its own row, and one
@@ -23,7 +23,7 @@ use crate::checkpoint::prefixes;
 use crate::error::Error;
 use crate::evaluate::Evaluation;
 use model::{Attribute, Axis, Element, Graph, Value};
-use p3o_env::{ActionSpace, Labels};
+use p3o_env::{ActionSpace, Actuation, Labels};
 use p3o_nn::{Activation, Network};
 
 pub use metadata::metadata;
@@ -47,6 +47,9 @@ pub fn to_bytes(agent: &Agent, labels: &Labels, measured: Option<&Evaluation>) -
     };
     let mut inputs = vec![value("obs", Element::Float, dim, "as the world gives it, not normalised")];
     let mut outputs = vec![match spec.action {
+        ActionSpace::Continuous { .. } if agent.actuation.is_some() => {
+            value("action", Element::Float, width, "the likeliest, in the world's units and within its bounds")
+        }
         ActionSpace::Continuous { .. } => value("action", Element::Float, width, "the likeliest, within -1 and 1"),
         _ => value("action", Element::Int, width, "the index of the likeliest"),
     }];
@@ -61,15 +64,27 @@ pub fn to_bytes(agent: &Agent, labels: &Labels, measured: Option<&Evaluation>) -
 /// From `obs` and `state` to `action` and `next_state`.
 fn graph(agent: &Agent) -> Graph {
     let mut graph = Graph::default();
-    if let ActionSpace::Continuous { .. } = agent.spec().action {
-        graph.floats("action.low", &[], &[-1.0]);
-        graph.floats("action.high", &[], &[1.0]);
+    match (&agent.actuation, &agent.spec().action) {
+        (Some(Actuation { low, high, scale, shift }), _) => {
+            for (name, numbers) in [("low", low), ("high", high), ("scale", scale), ("shift", shift)] {
+                graph.floats(&format!("action.{name}"), &[numbers.len()], numbers);
+            }
+        }
+        (None, ActionSpace::Continuous { .. }) => {
+            graph.floats("action.low", &[], &[-1.0]);
+            graph.floats("action.high", &[], &[1.0]);
+        }
+        (None, _) => {}
     }
     let [mind] = &agent.minds[..] else {
         apart(&mut graph, agent);
         return graph;
     };
-    Part { graph: &mut graph, prefix: "" }.policy(mind, ["obs", "state"], ["action", "next_state"]);
+    Part { graph: &mut graph, prefix: "", actuated: agent.actuation.is_some() }.policy(
+        mind,
+        ["obs", "state"],
+        ["action", "next_state"],
+    );
     graph
 }
 
@@ -90,7 +105,11 @@ fn apart(graph: &mut Graph, agent: &Agent) {
             graph.node("Gather", &["state", &index], &[state], &[Attribute::Int("axis", 1)]);
         }
         let (rows, next_rows) = (format!("{action}.rows"), format!("{next}.rows"));
-        Part { graph, prefix: &prefix }.policy(mind, [obs, state], [&rows, &next_rows]);
+        Part { graph, prefix: &prefix, actuated: agent.actuation.is_some() }.policy(
+            mind,
+            [obs, state],
+            [&rows, &next_rows],
+        );
         graph.node("Unsqueeze", &[&rows, "agents.axis"], &[action], &[]);
         if recurrent {
             graph.node("Unsqueeze", &[&next_rows, "agents.axis"], &[next], &[]);
@@ -110,6 +129,8 @@ fn apart(graph: &mut Graph, agent: &Agent) {
 struct Part<'a> {
     graph: &'a mut Graph,
     prefix: &'a str,
+    /// Whether the world's own units stand in the graph.
+    actuated: bool,
 }
 
 impl Part<'_> {
@@ -138,6 +159,12 @@ impl Part<'_> {
             Network::Recurrent(_) => self.recurrent(net, seen, state, next),
         };
         match &mind.policy.heads[..] {
+            [] if self.actuated => {
+                let above = self.apply("Max", &[&outputs, "action.low"], "action.above");
+                let within = self.apply("Min", &[&above, "action.high"], "action.within");
+                let scaled = self.apply("Mul", &[&within, "action.scale"], "action.scaled");
+                self.graph.node("Add", &[&scaled, "action.shift"], &[action], &[]);
+            }
             [] => self.graph.node("Clip", &[&outputs, "action.low", "action.high"], &[action], &[]),
             heads => self.likeliest(heads, &outputs, action),
         }
