@@ -153,6 +153,11 @@ impl Actuation {
         }
     }
 
+    /// Whether it is for actions of so many numbers.
+    pub fn fits(&self, width: usize) -> bool {
+        [&self.low, &self.high, &self.scale, &self.shift].iter().all(|numbers| numbers.len() == width)
+    }
+
     /// The least and the greatest of number `i` as the world has it.
     pub fn bounds(&self, i: usize) -> (f32, f32) {
         let of = |x: f32| x * self.scale[i] + self.shift[i];
@@ -241,3 +246,25 @@ macro_rules! forward_to {
     };
 }
 pub(crate) use forward_to;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bounded_action_reaches_both_ends_and_an_unbounded_one_is_itself() {
+        let (low, high) = ([-2.0, 0.0, f32::NEG_INFINITY, f32::NEG_INFINITY], [2.0, 10.0, f32::INFINITY, 3.0]);
+        let actuation = Actuation::within(&low, &high);
+        let mut actions = [-1.0, -1.0, -7.0, 7.0, 5.0, 1.0, 7.0, 2.0, 0.0, 0.5, 0.0, -9.0];
+        actuation.apply(&mut actions);
+        assert_eq!(actions, [-2.0, 0.0, -7.0, 3.0, 2.0, 10.0, 7.0, 2.0, 0.0, 7.5, 0.0, -9.0]);
+        assert_eq!(
+            (0..4).map(|i| actuation.bounds(i)).collect::<Vec<_>>(),
+            low.into_iter().zip(high).collect::<Vec<_>>()
+        );
+        assert!(actuation.fits(4) && !actuation.fits(3));
+        // A range beyond the greatest number has finite numbers still.
+        let wide = Actuation::within(&[f32::MIN], &[f32::MAX]);
+        assert_eq!((wide.scale[0], wide.shift[0]), (f32::MAX, 0.0));
+    }
+}

@@ -97,3 +97,11 @@ fn only_worlds_of_several_agents_have_a_team() {
     let wrong = tasks::make_team("SimpleSpread", &options(&[("agents", 9.0)])).err().expect("a mistake");
     assert!(matches!(wrong, TaskError::OutOfRange { .. }));
 }
+
+#[test]
+fn worlds_of_python_are_named_as_such() {
+    for name in ["gymnasium:CartPole-v1", "pettingzoo:chase", "python:Line"] {
+        let line = complaint(name, &[]).to_string();
+        assert!(line.starts_with(&format!("{name} is a world of Python, which this program cannot make")), "{line}");
+    }
+}

@@ -21,7 +21,7 @@ TINY = {
 
 
 class Line(gymnasium.Env):
-    """A point on a line. It earns -|x|; each step to the right of 0 costs 1, and every step costs 0.5 more by another name."""
+    """A point on a line. It earns -|x|; a step to the right of 0 costs 1, and every step 0.5 by another name."""
 
     metadata = {"render_modes": []}
     length = 20
@@ -104,10 +104,10 @@ class Shown(gymnasium.Env):
 
 
 class Clock(VectorEnv):
-    """Worlds of another project's own, in every mode: an episode's observations count up, its end is seen in the last one alone.
+    """Worlds of another project's own, in every mode; world i has episodes of lengths[i] steps.
 
-    World i has episodes of lengths[i] steps. What follows an end is worth 100 times the last observation to a critic that
-    has learned it, and the first observation of the next episode says nothing of that.
+    Observations and rewards count the steps, and an end shows in the last observation alone. The step that only begins an
+    episode gives a reward and a cost of -1000. With `lie` the last observations are those of the next episodes.
     """
 
     def __init__(self, mode, lengths, lie=False):

@@ -24,7 +24,7 @@ use crate::normalize::Normalizer;
 use crate::policy::Policy;
 use crate::record::{read_file, write_atomic};
 use crate::signals::Signals;
-use p3o_env::EnvSpec;
+use p3o_env::{Actuation, EnvSpec};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use safetensors::tensor::{SafeTensors, serialize};
@@ -191,7 +191,12 @@ impl Checkpoint {
 
     /// Lets a learner go on from here; see [`load`].
     pub fn restore(&self, learner: &mut Learner) -> Result<bool, Error> {
-        let continued = compare(&self.about, &describe(learner))
+        let own = describe(learner);
+        if self.about.actuation != own.actuation {
+            let reason = "the checkpoint belongs to another run: its world has other bounds of actions";
+            return Err(wrong(&self.path, reason.into()));
+        }
+        let continued = compare(&self.about, &own)
             .and_then(|()| state::read(learner, &self.source(), &self.about))
             .map_err(|reason| wrong(&self.path, reason))?;
         learner.adopted.clone_from(&self.about.adopted);
@@ -211,8 +216,11 @@ impl Checkpoint {
         let minds = compare(&self.about, &own).and_then(|()| minds(&config, &spec, &self.source(), self.about.format));
         let minds = minds.map_err(|reason| wrong(&self.path, reason))?;
         let (digest, adopted) = (self.digest().map(String::from), self.about.adopted.clone());
-        let actuation = self.about.actuation.as_ref().map(|text| toml::from_str(text)).transpose();
+        let actuation = self.about.actuation.as_ref().map(|text| toml::from_str::<Actuation>(text)).transpose();
         let actuation = actuation.map_err(|_| wrong(&self.path, DAMAGED.into()))?;
+        if actuation.as_ref().is_some_and(|actuation| !actuation.fits(spec.action.width())) {
+            return Err(wrong(&self.path, DAMAGED.into()));
+        }
         Ok(Agent { config, spec, steps: self.steps(), minds, digest, adopted, actuation })
     }
 

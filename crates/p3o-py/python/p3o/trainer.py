@@ -1,4 +1,4 @@
-"""Training with the habits of Stable-Baselines3: one class for all algorithms, of which :mod:`p3o.algorithms` makes one each."""
+"""Training with the habits of Stable-Baselines3: what all algorithms share."""
 
 from __future__ import annotations
 
@@ -199,6 +199,8 @@ class Algorithm:
         else:
             folder = self._folder
             steps = None if steps is None else Run(folder).steps + steps
+        latest = folder / "checkpoints" / "latest.safetensors"
+        occupied = latest.exists()
         about = None if self._native else json.dumps(world.about())
         if about is not None and config is not None and not (folder.exists() and any(folder.iterdir())):
             folder.mkdir(parents=True, exist_ok=True)
@@ -224,19 +226,11 @@ class Algorithm:
                 # They are made anew when they are next needed.
                 world.close()
                 self._world = None
-            if (folder / "checkpoints" / "latest.safetensors").exists() and (config is None or self._is_mine(config, folder)):
+            if config is None or (latest.exists() and not occupied):
                 self._folder, self._agent = folder, None
                 if about is not None and not (folder / "world.json").exists():
                     (folder / "world.json").write_text(about)
         return self
-
-    @staticmethod
-    def _is_mine(config: str, folder: Path) -> bool:
-        """Whether a folder's run is the one that was to start there, and not another that was there before."""
-        try:
-            return (folder / "config.toml").read_text() == config
-        except OSError:
-            return False
 
     @property
     def run(self) -> Run | None:
@@ -424,8 +418,8 @@ class Algorithm:
         elif env is None and about.get("made"):
             made = about["made"]
             env, kwargs, vectorization, n_envs = made["id"], made["kwargs"], made["vectorization"], made["n_envs"]
-        elif n_envs is None and callable(env):
-            n_envs = _envs(agent.config)
+        elif n_envs is None and callable(env) and place.is_dir():
+            n_envs = Run(place).settings["rollout.envs"]
         model._prepare(env, n_envs, vectorization, kwargs, cost, None, device, precision, threads)
         model._limits = dict(agent.limits)
         model._agent, model._seed = agent, 0
@@ -490,11 +484,6 @@ def _class_of(method: str) -> type[Algorithm]:
 
     classes: list[type[Algorithm]] = [getattr(algorithms, name) for name in algorithms.__all__]
     return next(known for known in classes if known.method == method)
-
-
-def _envs(config: str) -> int:
-    line = next(line for line in config.splitlines() if line.startswith("envs = "))
-    return int(line.split("=")[1].split("#")[0].replace("_", ""))
 
 
 def _is_saved(folder: Path) -> bool:

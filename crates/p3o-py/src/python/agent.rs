@@ -53,12 +53,6 @@ impl PyAgent {
         self.agent.config().method().to_string()
     }
 
-    /// The settings it was trained with, as in config.toml.
-    #[getter]
-    fn config(&self) -> String {
-        self.agent.config().to_toml()
-    }
-
     /// Its limits by the names of the costs; none where there was none.
     #[getter]
     fn limits(&self) -> Vec<(String, Option<f64>)> {
