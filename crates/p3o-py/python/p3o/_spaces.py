@@ -9,6 +9,8 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from p3o import _gymnasium
+
 Rows = NDArray[np.float32]
 
 
@@ -59,7 +61,7 @@ def fill(space: spaces.Space[Any], batch: Any, out: Rows) -> None:
     if isinstance(space, spaces.Discrete):
         _one_hot(space, values - space.start, np.array([space.n]), out)
     elif isinstance(space, spaces.MultiDiscrete):
-        _one_hot(space, (values - space.start).reshape(n, -1), space.nvec.reshape(-1), out)
+        _one_hot(space, (values - _gymnasium.start(space)).reshape(n, -1), space.nvec.reshape(-1), out)
     else:
         out[...] = values.reshape(n, -1)
 
@@ -110,7 +112,7 @@ class Actions:
             self.start = int(space.start)
         elif isinstance(space, spaces.MultiDiscrete):
             self.bounds = {"sizes": space.nvec.reshape(-1).tolist()}
-            self.start = space.start
+            self.start = _gymnasium.start(space)
         else:
             raise ValueError(
                 f"p3o has no policy for actions of {space}: it takes Box of floating-point numbers, Discrete and MultiDiscrete"
@@ -139,7 +141,7 @@ def describe(space: spaces.Space[Any]) -> dict[str, Any]:
     if isinstance(space, spaces.Discrete):
         return {"kind": "Discrete", "n": int(space.n), "start": int(space.start)}
     if isinstance(space, spaces.MultiDiscrete):
-        return {"kind": "MultiDiscrete", "nvec": space.nvec.tolist(), "start": space.start.tolist()}
+        return {"kind": "MultiDiscrete", "nvec": space.nvec.tolist(), "start": _gymnasium.start(space).tolist()}
     if isinstance(space, spaces.MultiBinary):
         return {"kind": "MultiBinary", "n": space.n if isinstance(space.n, int) else list(space.shape)}
     raise ValueError(f"p3o has no description of {space}")
@@ -160,7 +162,7 @@ def described(words: Mapping[str, Any]) -> spaces.Space[Any]:
     if kind == "Discrete":
         return spaces.Discrete(words["n"], start=words["start"])
     if kind == "MultiDiscrete":
-        return spaces.MultiDiscrete(np.array(words["nvec"]), start=np.array(words["start"]))
+        return _gymnasium.multi_discrete(words["nvec"], words["start"])
     if kind == "MultiBinary":
         return spaces.MultiBinary(words["n"])
     raise ValueError(f"there is no space {kind!r}")

@@ -9,10 +9,11 @@ from typing import Any, cast
 import gymnasium
 import numpy as np
 from gymnasium import spaces
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
-from p3o import _p3o, _spaces
+from p3o import _gymnasium, _p3o, _spaces
+from p3o._gymnasium import AutoresetMode
 
 # What `step` gives: observations, rewards, costs, terminated, truncated, last observations where an episode ended, and the
 # worlds whose next step only begins an episode.
@@ -167,14 +168,7 @@ class Vector:
         self.space = env.single_observation_space
         self.actions = actions
         self.costs = costs
-        mode = env.metadata.get("autoreset_mode")
-        try:
-            self.mode = AutoresetMode(mode)
-        except ValueError:
-            raise ValueError(
-                f"{env} does not say when episodes begin anew: set its metadata['autoreset_mode'] to one of "
-                f"{', '.join(str(mode) for mode in AutoresetMode)}"
-            ) from None
+        self.mode = _gymnasium.autoreset_mode(env)
         width = _spaces.width(self.space)
         self._obs = np.zeros((self.count, width), np.float32)
         self._before = np.zeros_like(self._obs)
@@ -428,12 +422,9 @@ def gather(
     # A cost function may want all of the infos; otherwise only the costs travel.
     kept = None if cost is not None else names
     makes = [partial(_single, factory, kept)] * (count or COUNT)
-    if vectorization == "async":
-        worlds: Any = AsyncVectorEnv(makes, autoreset_mode=AutoresetMode.SAME_STEP)
-    else:
-        if first is not None:
-            makes = [partial(_single, partial(_itself, first), kept), *makes[1:]]
-        worlds = SyncVectorEnv(makes, autoreset_mode=AutoresetMode.SAME_STEP)
+    if vectorization == "sync" and first is not None:
+        makes = [partial(_single, partial(_itself, first), kept), *makes[1:]]
+    worlds = _gymnasium.side_by_side(makes, processes=vectorization == "async")
     try:
         return _vector(worlds, name, costs, cost, horizon, recipe, own=first is not env)
     except BaseException:

@@ -17,16 +17,16 @@ from __future__ import annotations
 import operator
 import secrets
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
-from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
 from p3o import _p3o
+from p3o._gymnasium import AutoresetMode
 
 __all__ = ["Env", "VecEnv", "register"]
 
@@ -96,7 +96,16 @@ class Env(gymnasium.Env[NDArray[np.float32], Any]):
         return self._worlds.draw(0, self.render_size)
 
 
-class VecEnv(gymnasium.vector.VectorEnv[NDArray[np.float32], Any, NDArray[Any]]):
+if TYPE_CHECKING:
+    _VectorEnv = gymnasium.vector.VectorEnv[NDArray[np.float32], Any, NDArray[Any]]
+else:
+
+    class _VectorEnv(gymnasium.vector.VectorEnv):
+        # Before Gymnasium 1.0 it has no parameters, and closes what only its own constructor sets.
+        closed, viewer = False, None
+
+
+class VecEnv(_VectorEnv):
     """Many worlds of a task, stepped on all cores straight into the arrays that :meth:`step` returns.
 
     World ``i`` does what an :class:`Env` does that was reset with its seed. Other Python threads run meanwhile.
