@@ -87,6 +87,7 @@ fn command(args: &CompareArgs) -> String {
 
 /// The table on the screen, and the table and curves in the folder, of what is finished.
 fn report(args: &CompareArgs, methods: &[Method], jobs: &[Job], folder: &Path) -> Result<(), Failure> {
+    let _lock = sitting::report_lock(folder)?;
     let (mut runs, mut troubles) = (Vec::new(), Vec::new());
     for job in jobs {
         match job.results() {
@@ -98,7 +99,6 @@ fn report(args: &CompareArgs, methods: &[Method], jobs: &[Job], folder: &Path) -
         let none = format!("none of the {} runs in {} is finished", jobs.len(), shown(folder));
         return Err(troubles.into_iter().next().map_or(Failure::Failed(none), Failure::from));
     }
-    let _lock = sitting::report_lock(folder)?;
     let summaries: Vec<&Summary> = runs.iter().map(|run| &run.summary).collect();
     write_atomic(&folder.join("compare.csv"), csv(&summaries).as_bytes()).map_err(Error::from)?;
     let costs: Vec<_> = summaries[0].costs.iter().map(|(name, cost)| (name.clone(), cost.limit)).collect();

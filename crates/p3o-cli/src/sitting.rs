@@ -47,9 +47,9 @@ pub fn conclude(shard: Shard, done: usize, runs: usize, report: &str) {
     say!("\nShard {shard}: {what}. When all shards are:  {report}");
 }
 
-/// Keeps other processes from writing the same report, and waits for one that does; none where nothing can be locked.
+/// Keeps other processes from writing the same report, and waits for one that does; none where nothing can be
+/// locked.
 pub fn report_lock(folder: &Path) -> Result<Option<RunLock>, Failure> {
-    std::fs::create_dir_all(folder).map_err(|e| Failure::Failed(format!("cannot make {}: {e}", folder.display())))?;
     let start = Instant::now();
     loop {
         match RunLock::acquire(folder) {

@@ -14,6 +14,7 @@ mod plot;
 mod render;
 mod reproduce;
 mod settings;
+mod shards;
 mod storm;
 mod streams;
 mod train;
