@@ -303,7 +303,7 @@ fn a_dry_run_shows_a_share() {
 fn wrong_shards_are_refused_in_one_sentence() {
     let home = Home::new();
     for shard in ["0/4", "5/4", "x", "", "1", "1/0", "-1/4", "3/16/2", "1/4 "] {
-        for command in [&REPRODUCE[..], &["compare", "PointGoal"]] {
+        for command in [REPRODUCE, &["compare", "PointGoal"]] {
             let line = home.bad(2, &[command, &[&format!("--shard={shard}")]].concat());
             let reason = "for '--shard <K/N>': a shard is K/N, the K-th of N with K from 1 to N, for example 3/16;";
             assert!(line.contains(reason), "{line}");
