@@ -1,6 +1,7 @@
 //! The arguments, as typed.
 
 use clap::{Args, Parser, Subcommand};
+use p3o_lab::sweep::Shard;
 use std::path::PathBuf;
 
 /// Train policies that earn reward and keep their costs under limits.
@@ -131,6 +132,12 @@ pub struct CompareArgs {
     /// Where its networks learn.
     #[command(flatten)]
     pub place: DeviceArgs,
+    /// Train the K-th of N shares of the runs alone, in any order and on any machines; --report-only puts them together.
+    #[arg(long, value_name = "K/N", conflicts_with = "report_only")]
+    pub shard: Option<Shard>,
+    /// Train nothing; compare what is finished.
+    #[arg(long, visible_alias = "report", conflicts_with = "dry_run")]
+    pub report_only: bool,
     /// Show what would be trained, with its memory and its time; train nothing and write nothing.
     #[arg(long)]
     pub dry_run: bool,
@@ -171,8 +178,11 @@ pub struct ReproduceArgs {
     /// Train on this task alone; the report has all that is finished. May be given several times.
     #[arg(long, value_name = "TASK")]
     pub only: Vec<String>,
+    /// Train the K-th of N shares of the runs alone, in any order and on any machines; --report-only puts them together.
+    #[arg(long, value_name = "K/N", conflicts_with = "report_only")]
+    pub shard: Option<Shard>,
     /// Train nothing; report what is finished.
-    #[arg(long)]
+    #[arg(long, visible_alias = "report")]
     pub report_only: bool,
 }
 

@@ -4,9 +4,9 @@ use crate::device::Device;
 use crate::screen::{duration, say, thousands};
 use crate::train::shown;
 use crate::{Failure, pool};
+use p3o::Config;
 use p3o::memory::{Estimate, available, bytes, check_all};
 use p3o::run::{check_folder, named_task};
-use p3o::{Config, Method};
 use p3o_env::EnvSpec;
 use p3o_lab::reproduce::estimate::{estimate, seconds_per_step};
 use p3o_lab::sweep::{Job, Place, Workers, memory};
@@ -40,10 +40,8 @@ pub fn of_run(
 }
 
 /// Of `p3o compare`.
-pub fn of_runs(jobs: &[Job], methods: &[Method], folder: &Path, workers: &Workers) -> Result<(), Failure> {
-    let names: Vec<String> = methods.iter().map(Method::to_string).collect();
-    let seeds = jobs.len() / methods.len();
-    say!("runs        {}: {} with seeds 0 to {}", jobs.len(), names.join(", "), seeds - 1);
+pub fn of_runs(about: &str, jobs: &[Job], folder: &Path, workers: &Workers) -> Result<(), Failure> {
+    say!("runs        {about}");
     say!("folder      {}", shown(folder));
     let config = &jobs[0].config;
     training(config);

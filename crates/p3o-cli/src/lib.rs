@@ -17,6 +17,7 @@ mod render;
 mod reproduce;
 mod screen;
 mod settings;
+mod sitting;
 mod train;
 mod verify;
 

@@ -5,13 +5,13 @@ use crate::device::Device;
 use crate::dry_run::at_a_time;
 use crate::screen::{Bars, Grid, duration, say};
 use crate::train::shown;
-use crate::{Failure, stop_on_ctrl_c};
+use crate::{Failure, sitting, stop_on_ctrl_c};
 use p3o::config::known;
 use p3o::memory::check_all;
 use p3o::record::write_atomic;
 use p3o_lab::reproduce::document::Block;
 use p3o_lab::reproduce::estimate::{Estimate, estimate};
-use p3o_lab::reproduce::results::Known;
+use p3o_lab::reproduce::results::{self, Known};
 use p3o_lab::reproduce::{Experiment, Plan, Results, Scale, TrialPlan, Trials, report};
 use p3o_lab::sweep::{Job, Workers, memory, sweep, to_do};
 use std::collections::BTreeSet;
@@ -30,8 +30,11 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
     let plan = Plan::new(experiments, Scale::named(&args.scale)?, args.seeds, &args.out)?;
     let (jobs, names) = wanted(args, &plan.jobs, &plan.names)?;
     let device = device(args)?;
-    let trained = train(args, device.as_ref(), &jobs, &names);
-    report(args, &plan)?;
+    let names_of = |plan: &Plan| plan.experiments.iter().map(|e| e.name.clone()).collect::<Vec<_>>();
+    let trained = train(args, device.as_ref(), &jobs, &names, &command(args, &names_of(&plan)));
+    if args.shard.is_none() {
+        report(args, &plan, &|plan| command(args, &names_of(plan)))?;
+    }
     trained?.iter().for_each(|pace| say!("{pace}"));
     Ok(())
 }
@@ -44,7 +47,17 @@ fn trials(args: &ReproduceArgs) -> Result<(), Failure> {
     let plan = TrialPlan::new(Trials::of_contest(), Scale::named(&args.scale)?, args.seeds, &args.out)?;
     let (jobs, names) = wanted(args, &plan.jobs, &plan.names)?;
     let device = device(args)?;
-    let trained = train(args, device.as_ref(), &jobs, &names);
+    let trained = train(args, device.as_ref(), &jobs, &names, &command(args, &args.experiments));
+    if args.shard.is_none() {
+        report_trials(args, &plan)?;
+    }
+    trained?.iter().for_each(|pace| say!("{pace}"));
+    Ok(())
+}
+
+/// The table of what is finished of them.
+fn report_trials(args: &ReproduceArgs, plan: &TrialPlan) -> Result<(), Failure> {
+    let _lock = sitting::report_lock(&args.out)?;
     let made: Vec<Known> = plan.jobs.iter().map(Known::of).collect();
     let folder = report_folder(args)?;
     write_atomic(&folder.join("trials.csv"), plan.csv(&made).as_bytes()).map_err(p3o::Error::from)?;
@@ -61,17 +74,21 @@ fn trials(args: &ReproduceArgs) -> Result<(), Failure> {
     grid.print();
     let (done, runs) = (made.iter().filter(|k| k.outcome().is_some()).count(), plan.jobs.len());
     say!("\n{done} of {runs} runs are in. In {}: trials.csv", shown(&folder));
+    let unsealed = made.iter().filter_map(Known::outcome).filter(|run| !run.sealed).count();
+    results::unsealed(unsealed).iter().for_each(|line| say!("{line}"));
     made.iter().filter_map(Known::trouble).for_each(|trouble| say!("Left out: {trouble}"));
-    trained?.iter().for_each(|pace| say!("{pace}"));
     Ok(())
 }
 
-/// The runs of the tasks that are to be trained, with their names.
+/// The runs that are to be trained, of the wanted tasks and of the shard, with their names.
 fn wanted(args: &ReproduceArgs, jobs: &[Job], names: &[String]) -> Result<(Vec<Job>, Vec<String>), Failure> {
     let tasks: BTreeSet<&str> = jobs.iter().map(|job| job.config.task.as_str()).collect();
     args.only.iter().try_for_each(|task| known("task", task, tasks.iter().copied()))?;
     let is_wanted = |job: &Job| args.only.is_empty() || args.only.contains(&job.config.task);
-    Ok(jobs.iter().cloned().zip(names.iter().cloned()).filter(|(job, _)| is_wanted(job)).unzip())
+    let wanted = jobs.iter().cloned().zip(names.iter().cloned()).filter(|(job, _)| is_wanted(job));
+    let (jobs, names): (Vec<Job>, Vec<String>) = wanted.unzip();
+    let share = sitting::share(args.shard, &jobs);
+    Ok(share.into_iter().map(|i| (jobs[i].clone(), names[i].clone())).unzip())
 }
 
 /// Where the runs learn; nowhere if only a report is wanted.
@@ -80,11 +97,13 @@ fn device(args: &ReproduceArgs) -> Result<Option<Device>, Failure> {
 }
 
 /// Runs what is not finished yet, if there is a device for it; returns a sentence on this sitting if it made more than one run.
+/// `again` is the command without what only this sitting wants.
 fn train(
     args: &ReproduceArgs,
     device: Option<&Device>,
     all: &[Job],
     names: &[String],
+    again: &str,
 ) -> Result<Option<String>, Failure> {
     let Some(device) = device else { return Ok(None) };
     let (wanted, cores) = (args.threads.map(usize::from), rayon::current_num_threads());
@@ -101,20 +120,18 @@ fn train(
     let bars = Bars::weighted(&jobs, names, weights);
     let ended = sweep(&jobs, &workers, &stop, &bars);
     let pace = bars.clear();
-    if let Some(error) = ended.iter().find_map(|e| e.as_ref().err()) {
-        let failed = ended.iter().filter(|e| e.is_err()).count();
-        return Err(Failure::Failed(format!("{error} ({failed} of {} runs failed)", all.len())));
+    let verdict = sitting::verdict(&jobs, &ended, all.len(), stop.load(Ordering::SeqCst));
+    if let Some(shard) = args.shard {
+        let left = ended.iter().filter(|e| !matches!(e, Ok(Some(_)))).count();
+        sitting::conclude(shard, all.len() - left, all.len(), &format!("{again} --report-only"));
     }
-    if stop.load(Ordering::SeqCst) && ended.iter().any(|e| matches!(e, Ok(None))) {
-        say!("\nSaved. The same command goes on.");
-        return Err(Failure::Interrupted);
-    }
-    Ok(pace)
+    verdict.map(|()| pace)
 }
 
 fn announce(args: &ReproduceArgs, runs: usize, estimate: &Estimate, workers: &Workers) {
     let (names, finished) = (args.experiments.join(", "), estimate.finished);
-    say!("{names} at scale {}: {runs} runs in {}, {finished} of them finished", args.scale, shown(&args.out));
+    let shard = args.shard.map_or(String::new(), |shard| format!(", shard {shard}"));
+    say!("{names} at scale {}{shard}: {runs} runs in {}, {finished} of them finished", args.scale, shown(&args.out));
     if finished < runs {
         let time = duration(estimate.seconds.max(1.0));
         let how = at_a_time(workers);
@@ -122,17 +139,19 @@ fn announce(args: &ReproduceArgs, runs: usize, estimate: &Estimate, workers: &Wo
     }
 }
 
-/// Tables on the screen and files in the report's folder.
-fn report(args: &ReproduceArgs, plan: &Plan) -> Result<(), Failure> {
+/// Tables on the screen and files in the report's folder; `command` makes the report of a plan again.
+fn report(args: &ReproduceArgs, plan: &Plan, command: &dyn Fn(&Plan) -> String) -> Result<(), Failure> {
+    let _lock = sitting::report_lock(&args.out)?;
     let everything = Plan::new(Experiment::all(), plan.scale.clone(), args.seeds, &args.out)?;
     let all = Results::read(&everything);
     let results = all.of_plan(plan);
     tables(&results);
     let folder = report_folder(args)?;
     let whole = Plan::new(reported(plan, &all), plan.scale.clone(), args.seeds, &args.out)?;
-    report::write(&all.of_plan(&whole), &command(args, &whole), &folder)?;
+    report::write(&all.of_plan(&whole), &command(&whole), &folder)?;
     let (folder, runs) = (shown(&folder), plan.jobs.len());
     say!("\n{} of {runs} runs are in. In {folder}: index.html, README.md, curves.csv, runs.csv", results.finished());
+    results.unsealed().iter().for_each(|line| say!("{line}"));
     results.troubles().for_each(|trouble| say!("Left out: {trouble}"));
     Ok(())
 }
@@ -174,11 +193,10 @@ fn reported(plan: &Plan, all: &Results) -> Vec<Experiment> {
     kept.map(|(_, experiment)| experiment.clone()).collect()
 }
 
-/// What makes this report again.
-fn command(args: &ReproduceArgs, plan: &Plan) -> String {
-    let names: Vec<&str> = plan.experiments.iter().map(|e| e.name.as_str()).collect();
+/// What makes runs and report again.
+fn command(args: &ReproduceArgs, names: &[String]) -> String {
     let names = if names.len() == Experiment::all().len() { "all".to_string() } else { names.join(" ") };
     let seeds = args.seeds.map_or(String::new(), |seeds| format!(" --seeds {seeds}"));
     let out = if args.out == Path::new("reproduce") { String::new() } else { format!(" --out {}", shown(&args.out)) };
-    format!("p3o reproduce {names} --scale {}{seeds}{out}", plan.scale.name)
+    format!("p3o reproduce {names} --scale {}{seeds}{out}", args.scale)
 }

@@ -2,7 +2,7 @@
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use p3o::evaluate::Standing;
-use p3o::{Algorithm, Learner, Report, Run};
+use p3o::{Algorithm, Error, Learner, Report, Run};
 use p3o_lab::sweep::{Ended, Job, Watch};
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
@@ -342,7 +342,8 @@ impl Watch for Bars {
                 self.line(job, &format!("done ({count}), return {ret}, {}", costs.join(", ")));
             }
             Ok(None) if bar.is_some() => self.line(job, "stopped"),
-            Ok(None) => {}
+            // What another process still has is named at the end.
+            Ok(None) | Err(Error::InUse { .. }) => {}
             Err(error) => self.line(job, &error.to_string()),
         }
     }

@@ -1,6 +1,7 @@
 //! What the binary promises, one module each. Every test runs the real `p3o` in a folder of its own.
 
 mod bench;
+mod cluster;
 mod compare;
 mod device;
 mod env_step;
@@ -14,6 +15,7 @@ mod plot;
 mod render;
 mod reproduce;
 mod settings;
+mod shards;
 mod storm;
 mod streams;
 mod train;

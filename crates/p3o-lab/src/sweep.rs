@@ -2,15 +2,19 @@
 //! number of threads, and whole runs are the best way to keep all cores busy. On a device fewer runs share it and the cores.
 //!
 //! A sweep can be killed at any moment and started again: finished runs are read, not repeated, and the others go on from
-//! their checkpoints.
+//! their checkpoints. Several processes, on any machines, can work in one folder: a run that one of them has is passed over by
+//! the others, and a [`Shard`] is a share of the runs that is fixed beforehand.
 
 use p3o::engine::{Engine, Networks, on_cpu};
 use p3o::memory::Estimate;
 use p3o::record::{Table, read_text};
 use p3o::run::{self, Summary, checkpoint_path, has_checkpoint, named_task, previous_checkpoint_path};
-use p3o::{Config, Error, Finish, Report, Run, RunFolder};
+use p3o::{Config, Error, Finish, Report, RowsOnly, Run, RunFolder};
+use std::cmp::Reverse;
+use std::fmt;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Bytes of a failure.txt, at most.
@@ -23,6 +27,58 @@ pub struct Job {
     pub config: Config,
     /// Where it lives.
     pub folder: PathBuf,
+}
+
+/// What a finished run came to.
+pub struct Finished {
+    /// The figures of its last tenth.
+    pub summary: Summary,
+    /// A row per update.
+    pub table: Table,
+    /// Whether its checkpoint is there; if not, the rows vouch for themselves alone.
+    pub sealed: bool,
+}
+
+/// One of several shares of a sweep's runs, which any processes on any machines may take in any order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    /// Which, from 1.
+    number: usize,
+    /// Of how many.
+    of: usize,
+}
+
+impl FromStr for Shard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Shard, String> {
+        let whole = |digits: &str| digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok()).flatten();
+        let parts = text.split_once('/').and_then(|(number, of)| Some((whole(number)?, whole(of)?)));
+        match parts {
+            Some((number, of)) if (1..=of).contains(&number) => Ok(Shard { number, of }),
+            _ => Err("a shard is K/N, the K-th of N with K from 1 to N, for example 3/16".into()),
+        }
+    }
+}
+
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}/{}", self.number, self.of)
+    }
+}
+
+impl Shard {
+    /// The places of its runs among the jobs. It depends on what the jobs are and on nothing else: neither on what is finished
+    /// nor on how fast a machine is. Runs that take about equally long, of one length, task and algorithm, are dealt out one
+    /// after another, so that no two shards differ by more than one of them, nor by more than one run in all.
+    pub fn share(&self, jobs: &[Job]) -> Vec<usize> {
+        let sort = |job: &Job| (Reverse(job.steps()), job.config.task.clone(), job.config.method().to_string());
+        let mut order: Vec<usize> = (0..jobs.len()).collect();
+        order.sort_by_cached_key(|&i| (sort(&jobs[i]), i));
+        let mut share: Vec<usize> = order.into_iter().skip(self.number - 1).step_by(self.of).collect();
+        share.sort_unstable();
+        share
+    }
 }
 
 /// Where the networks of runs learn.
@@ -96,29 +152,49 @@ pub trait Watch: Sync {
 pub type Ended = Result<Option<Summary>, Error>;
 
 /// Runs the jobs until all are done or `stop` is set. For every job: its summary, none if it was stopped before its end, or
-/// what went wrong. One failed run does not end the others, but a failed device does: they save what they have.
+/// what went wrong. One failed run does not end the others, but a failed device does: they save what they have. A run that
+/// another process has is passed over, and tried once more when all else is done: [`Error::InUse`] if it still has it.
 pub fn sweep(jobs: &[Job], workers: &Workers, stop: &AtomicBool, watch: &dyn Watch) -> Vec<Ended> {
-    let (next, lost) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let lost = AtomicBool::new(false);
     let over = || stop.load(Ordering::SeqCst) || lost.load(Ordering::SeqCst);
-    let work = || {
-        let mut ended = Vec::new();
-        loop {
-            let i = next.fetch_add(1, Ordering::SeqCst);
-            let Some(job) = jobs.get(i) else { return ended };
-            let result = job.run(i, workers, &over, watch);
-            if matches!(result, Err(Error::Device { .. })) {
-                lost.store(true, Ordering::SeqCst);
-            }
-            watch.ended(i, &result);
-            ended.push((i, result));
+    let run = |i: usize| {
+        let result = jobs[i].run(i, workers, &over, watch);
+        if matches!(result, Err(Error::Device { .. })) {
+            lost.store(true, Ordering::SeqCst);
         }
+        result
     };
-    let mut all: Vec<(usize, Ended)> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..workers.runs.clamp(1, jobs.len().max(1))).map(|_| scope.spawn(work)).collect();
+    let tell = |i: usize, result: Ended| {
+        watch.ended(i, &result);
+        result
+    };
+    let mut all = in_turn((0..jobs.len()).collect(), workers.runs, &|i| match run(i) {
+        Err(Error::InUse { folder }) => {
+            watch.noted(i, "another process has this run; going on with the next");
+            Err(Error::InUse { folder })
+        }
+        result => tell(i, result),
+    });
+    let passed_over = (0..all.len()).filter(|&i| matches!(all[i].1, Err(Error::InUse { .. }))).collect();
+    for (i, result) in in_turn(passed_over, workers.runs, &|i| tell(i, run(i))) {
+        all[i].1 = result;
+    }
+    all.into_iter().map(|(_, ended)| ended).collect()
+}
+
+/// Does something with every index, so many at a time.
+fn in_turn<T: Send>(indices: Vec<usize>, at_a_time: usize, work: &(dyn Fn(usize) -> T + Sync)) -> Vec<(usize, T)> {
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        let indices = std::iter::from_fn(|| indices.get(next.fetch_add(1, Ordering::SeqCst)));
+        indices.map(|&i| (i, work(i))).collect::<Vec<_>>()
+    };
+    let mut all: Vec<(usize, T)> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..at_a_time.clamp(1, indices.len().max(1))).map(|_| scope.spawn(worker)).collect();
         threads.into_iter().flat_map(|t| t.join().expect("a run reports its failures")).collect()
     });
     all.sort_by_key(|(i, _)| *i);
-    all.into_iter().map(|(_, ended)| ended).collect()
+    all
 }
 
 /// The jobs that are not finished. A folder that cannot be read counts as one to fill: the sweep will say what is wrong.
@@ -140,10 +216,7 @@ pub fn memory(jobs: &[Job], workers: &Workers) -> Result<Vec<Estimate>, Error> {
 impl Job {
     fn run(&self, index: usize, workers: &Workers, over: &(dyn Fn() -> bool + Sync), watch: &dyn Watch) -> Ended {
         if let Some(summary) = self.finished()? {
-            // It may have been killed after its last checkpoint.
-            if !self.folder.join("summary.json").is_file() {
-                run::write_summary(&self.folder, &summary)?;
-            }
+            run::add_summary(&self.folder, &summary)?;
             return Ok(Some(summary));
         }
         if over() {
@@ -167,13 +240,13 @@ impl Job {
     /// The summary of a run whose checkpoint says that it has made all its steps; none if there is no such run yet. The
     /// rows of progress.csv may be ahead of the checkpoint: a run killed then is not finished.
     pub fn finished(&self) -> Result<Option<Summary>, Error> {
-        Ok(self.results()?.map(|(summary, _)| summary))
+        Ok(self.results()?.map(|finished| finished.summary))
     }
 
     /// The same with the run's progress.
-    pub fn results(&self) -> Result<Option<(Summary, Table)>, Error> {
+    pub fn results(&self) -> Result<Option<Finished>, Error> {
         if !has_checkpoint(&self.folder) {
-            return Ok(None);
+            return self.results_of_rows();
         }
         let run = match RunFolder::open(&self.folder) {
             // There is another to go on from.
@@ -185,7 +258,14 @@ impl Job {
         if run.steps() < self.steps() {
             return Ok(None);
         }
-        Ok(Some((run.summary()?, run.table)))
+        Ok(Some(Finished { summary: run.summary()?, table: run.table, sealed: true }))
+    }
+
+    /// The same of a run whose checkpoints were left on another machine.
+    fn results_of_rows(&self) -> Result<Option<Finished>, Error> {
+        let Some(RowsOnly { config, table, summary }) = RowsOnly::open(&self.folder)? else { return Ok(None) };
+        self.check_settings(&config)?;
+        Ok((summary.steps >= self.steps()).then_some(Finished { summary, table, sealed: false }))
     }
 
     /// Whether its folder is free for it: without a run, or with a whole one of the same settings.
@@ -206,10 +286,16 @@ impl Job {
 
     fn open(&self, place: &dyn Place) -> Result<Run, Error> {
         let engines = |networks: Networks, several: bool| place.engine(networks, several);
-        if has_checkpoint(&self.folder) {
-            return Run::resume_on(&self.folder, &named_task, None, &engines);
+        if !has_checkpoint(&self.folder) {
+            match Run::start_on(self.config.clone(), &*named_task(&self.config)?, &self.folder, &engines) {
+                // Another process has started it meanwhile.
+                Err(Error::Occupied { resumable: true, .. }) => {}
+                run => return run,
+            }
         }
-        Run::start_on(self.config.clone(), &*named_task(&self.config)?, &self.folder, &engines)
+        let run = Run::resume_on(&self.folder, &named_task, None, &engines)?;
+        self.check_settings(run.learner().config())?;
+        Ok(run)
     }
 
     /// A folder is only gone on with under the same settings. The name of the preset that they came from may differ.

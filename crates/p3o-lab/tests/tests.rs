@@ -2,5 +2,6 @@
 
 mod devices;
 mod reproduction;
+mod shards;
 mod sweeps;
 mod trials;

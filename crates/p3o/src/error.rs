@@ -317,6 +317,12 @@ pub enum Error {
         /// Whether it holds a run that can go on.
         resumable: bool,
     },
+    /// A run that another process is writing.
+    #[error("the run {} is in use by another process; stop that one or choose another folder", folder.display())]
+    InUse {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// Nothing where a run was named.
     #[error("there is no run at {}", folder.display())]
     NoRun {

@@ -2,13 +2,14 @@
 //!
 //! The checkpoint is the head of a chain: it carries a digest of itself, the settings with the limits, and a digest of the rows
 //! of `progress.csv` up to it; every row carries a check of itself and of the rows before it. Whoever reads a run reads it
-//! here, so that nothing altered goes unnoticed.
+//! here, so that nothing altered goes unnoticed. A finished run whose checkpoints stayed on another machine can still be read
+//! by its rows, which then vouch for themselves alone.
 
 use crate::checkpoint::Checkpoint;
-use crate::config::Config;
+use crate::config::{Config, make_env};
 use crate::error::Error;
 use crate::provenance;
-use crate::record::{MOST_TABLE, Table, parse_progress, read_file, read_text};
+use crate::record::{MOST_TABLE, Table, has_checks, parse_progress, read_file, read_text};
 use crate::run::{Summary, summary};
 use p3o_env::EnvSpec;
 use std::io::ErrorKind;
@@ -33,6 +34,16 @@ pub struct RunFolder {
     pub(crate) fell_back: Option<String>,
 }
 
+/// A finished run whose checkpoints were left behind.
+pub struct RowsOnly {
+    /// Its settings, as they stand in config.toml.
+    pub config: Config,
+    /// Its progress.
+    pub table: Table,
+    /// What it came to, over the last tenth of its training.
+    pub summary: Summary,
+}
+
 /// Where a run keeps its settings.
 pub(crate) fn config_path(folder: &Path) -> PathBuf {
     folder.join("config.toml")
@@ -47,6 +58,11 @@ pub(crate) fn next_config_path(folder: &Path) -> PathBuf {
 /// The table of a run's progress.
 pub(crate) fn progress_path(folder: &Path) -> PathBuf {
     folder.join("progress.csv")
+}
+
+/// What a run came to; it is there once training has ended or stopped.
+pub(crate) fn summary_path(folder: &Path) -> PathBuf {
+    folder.join("summary.json")
 }
 
 /// The checkpoint of a run's folder.
@@ -134,6 +150,26 @@ impl RunFolder {
     }
 }
 
+impl RowsOnly {
+    /// Reads a run of a world known by name. None where there is a checkpoint, which [`RunFolder`] reads, or no summary of
+    /// training. Every row must fit its check, and the summary the rows.
+    pub fn open(folder: &Path) -> Result<Option<RowsOnly>, Error> {
+        if has_checkpoint(folder) || !summary_path(folder).is_file() {
+            return Ok(None);
+        }
+        let altered =
+            |path: &Path, what| Error::Altered { folder: folder.to_path_buf(), path: path.to_path_buf(), what };
+        let config = load_config(folder)?;
+        let path = progress_path(folder);
+        let table = rows_alone(&read_file(&path, MOST_TABLE)?).map_err(|what| altered(&path, what))?;
+        let spec = make_env(config.method(), &config.task, &config.env)?.spec().clone();
+        let summary = summary(&config, &spec, &table, &path)?;
+        let path = summary_path(folder);
+        check_summary(&read_text(&path, MOST_SETTINGS)?, &summary).map_err(|what| altered(&path, what))?;
+        Ok(Some(RowsOnly { config, table, summary }))
+    }
+}
+
 /// A run's settings as they stand in config.toml, which nothing vouches for.
 pub fn load_config(folder: &Path) -> Result<Config, Error> {
     let path = config_path(folder);
@@ -167,15 +203,44 @@ fn rows(bytes: &[u8], checkpoint: &Checkpoint) -> Result<Table, String> {
         let rows = table.rows.len();
         return Err(format!("it has {rows} rows, and latest.safetensors was saved after {updates}: rows are missing"));
     }
-    let update = table.column("update").ok_or("it has no column `update`")?;
-    if let Some(i) = (0..table.rows.len()).find(|&i| table.rows[i][update] != (i + 1) as f64) {
-        return Err(format!("line {} is about update {}, not {}", i + 2, table.rows[i][update], i + 1));
-    }
+    check_updates(&table)?;
     match checkpoint.rows() {
         Some(sealed) if sealed != digest => {
             Err("its rows are not those that latest.safetensors was saved after".into())
         }
         _ => Ok(table),
+    }
+}
+
+/// All rows, each with a check of itself and of those before it.
+fn rows_alone(bytes: &[u8]) -> Result<Table, String> {
+    let (table, _) = parse_progress(bytes, 0)?;
+    check_updates(&table)?;
+    match has_checks(bytes) {
+        true => Ok(table),
+        false => Err("its rows carry no checks, and there is no checkpoint to vouch for them".into()),
+    }
+}
+
+/// That there is a row for every update, in order.
+fn check_updates(table: &Table) -> Result<(), String> {
+    let update = table.column("update").ok_or("it has no column `update`")?;
+    match (0..table.rows.len()).find(|&i| table.rows[i][update] != (i + 1) as f64) {
+        Some(i) => Err(format!("line {} is about update {}, not {}", i + 2, table.rows[i][update], i + 1)),
+        None => Ok(()),
+    }
+}
+
+/// That a summary.json says what the rows come to, as far as it says anything.
+fn check_summary(text: &str, summary: &Summary) -> Result<(), String> {
+    let written: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_str(text).map_err(|error| format!("it is no summary: {error}"))?;
+    // By way of text, so that every number is read in the same way.
+    let text = serde_json::to_string(summary).expect("plain data can be written to memory");
+    let due: serde_json::Value = serde_json::from_str(&text).expect("it was just written");
+    match written.iter().find(|(name, value)| due[name.as_str()] != **value) {
+        Some((name, _)) => Err(format!("its {name} is not what the rows of progress.csv come to")),
+        None => Ok(()),
     }
 }
 

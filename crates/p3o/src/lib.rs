@@ -38,7 +38,7 @@ pub use agent::{Agent, AgentState};
 pub use algo::Algorithm;
 pub use config::{Agents, Config, Method, Request};
 pub use error::{ConfigError, Error};
-pub use folder::RunFolder;
+pub use folder::{RowsOnly, RunFolder};
 pub use learner::{Learner, Report};
 pub use run::{Finish, Run};
 pub use stop::Stop;

@@ -5,7 +5,7 @@ use crate::checkpoint;
 use crate::config::{Config, Sum, make_env};
 use crate::engine;
 use crate::error::Error;
-use crate::folder::{RunFolder, config_path, next_config_path, progress_path};
+use crate::folder::{RunFolder, config_path, next_config_path, progress_path, summary_path};
 pub use crate::folder::{checkpoint_path, has_checkpoint, is_run, load_config, previous_checkpoint_path};
 use crate::learner::{Learner, Report};
 use crate::provenance;
@@ -14,6 +14,7 @@ use crate::stop::Stop;
 use p3o_env::Env;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -106,7 +107,7 @@ impl Run {
     pub fn start_learner(learner: Learner, folder: &Path) -> Result<Run, Error> {
         check_folder(folder)?;
         create_folder(&folder.join("checkpoints"))?;
-        let lock = RunLock::acquire(folder)?;
+        let lock = acquire(folder)?;
         // Another process may have trained here since.
         check_folder(folder)?;
         write_atomic(&config_path(folder), learner.config().to_toml().as_bytes())?;
@@ -402,9 +403,21 @@ impl Run {
 }
 
 /// Writes `summary.json`.
-pub fn write_summary(folder: &Path, summary: &Summary) -> Result<(), Error> {
+fn write_summary(folder: &Path, summary: &Summary) -> Result<(), Error> {
     let text = serde_json::to_string_pretty(summary).expect("plain data can be written to memory");
-    Ok(write_atomic(&folder.join("summary.json"), (text + "\n").as_bytes())?)
+    Ok(write_atomic(&summary_path(folder), (text + "\n").as_bytes())?)
+}
+
+/// Writes `summary.json` for a finished run that lacks it: it was killed after its last checkpoint. A process that has the run
+/// writes its own.
+pub fn add_summary(folder: &Path, summary: &Summary) -> Result<(), Error> {
+    if summary_path(folder).is_file() {
+        return Ok(());
+    }
+    match acquire(folder) {
+        Err(Error::InUse { .. }) => Ok(()),
+        lock => lock.and_then(|_held| write_summary(folder, summary)),
+    }
 }
 
 /// Finds the maker of a configuration's world.
@@ -422,7 +435,14 @@ fn lock(folder: &Path) -> Result<RunLock, Error> {
     if !has_checkpoint(folder) {
         load_config(folder)?;
     }
-    Ok(RunLock::acquire(folder)?)
+    acquire(folder)
+}
+
+fn acquire(folder: &Path) -> Result<RunLock, Error> {
+    RunLock::acquire(folder).map_err(|error| match error.kind() {
+        ErrorKind::ResourceBusy => Error::InUse { folder: folder.to_path_buf() },
+        _ => error.into(),
+    })
 }
 
 /// Puts settings in their place that a checkpoint has been saved with, if they still wait beside it.

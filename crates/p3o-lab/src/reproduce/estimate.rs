@@ -71,7 +71,11 @@ struct Made {
 impl Made {
     /// A folder that cannot be read counts as empty: the sweep will say what is wrong.
     fn of(job: &Job, device: &str) -> Made {
-        let Ok(run) = RunFolder::open(&job.folder) else { return Made::default() };
+        let Ok(run) = RunFolder::open(&job.folder) else {
+            // Without its checkpoints a run may still be finished.
+            let is_finished = matches!(job.finished(), Ok(Some(_)));
+            return Made { steps: if is_finished { job.steps() } else { 0 }, last: None };
+        };
         let at = run.table.column("wall_s").zip(run.table.column("steps"));
         let last = run.table.rows.last().filter(|_| run.devices().iter().all(|used| used == device));
         let last = last.zip(at).map(|(row, (wall, steps))| (row[wall], row[steps]));

@@ -79,6 +79,7 @@ fn opening(results: &Results) -> Vec<Block> {
                 .into(),
         ),
     ];
+    blocks.extend(results.unsealed().map(Block::Text));
     blocks.extend(results.troubles().map(|trouble| Block::Text(format!("Failed: {trouble}"))));
     blocks
 }

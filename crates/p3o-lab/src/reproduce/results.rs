@@ -2,7 +2,7 @@
 
 use super::plan::Plan;
 use crate::statistics::{self, Overshoot};
-use crate::sweep::Job;
+use crate::sweep::{Finished, Job};
 use p3o::algo::Constraints;
 use p3o::record::{Summary as Sample, Table, write_atomic};
 use p3o::run::{Summary, named_task};
@@ -25,6 +25,8 @@ pub struct Outcome {
     pub per_step: BTreeMap<String, f64>,
     /// The limits that it trained for: what its margin left of them.
     pub trained_for: BTreeMap<String, f64>,
+    /// Whether a checkpoint vouches for its rows.
+    pub sealed: bool,
 }
 
 /// Where a curve stands in a plan.
@@ -58,7 +60,7 @@ pub struct Results<'a> {
 }
 
 impl Outcome {
-    /// Of a run with these settings.
+    /// Of a run with these settings and a checkpoint.
     pub fn new(config: &Config, summary: Summary, progress: Table) -> Outcome {
         let ignores = config.algorithm().info().constraints == Constraints::None;
         let limits = config.limits.iter().filter(|_| !ignores);
@@ -71,6 +73,7 @@ impl Outcome {
             trained_for: trained_for.collect(),
             summary,
             progress,
+            sealed: true,
         }
     }
 
@@ -106,7 +109,9 @@ impl Known {
     /// What is known of a job.
     pub fn of(job: &Job) -> Known {
         match (job.results(), job.failure()) {
-            (Ok(Some((summary, progress))), _) => Known::Outcome(Rc::new(Outcome::new(&job.config, summary, progress))),
+            (Ok(Some(Finished { summary, table, sealed })), _) => {
+                Known::Outcome(Rc::new(Outcome { sealed, ..Outcome::new(&job.config, summary, table) }))
+            }
             (Ok(None), None) => Known::Nothing,
             (Ok(None), Some(failure)) => Known::Trouble(format!("{}: {failure}", job.folder.display())),
             (Err(error), _) => Known::Trouble(error.to_string()),
@@ -146,6 +151,11 @@ impl<'a> Results<'a> {
     /// How many runs are finished.
     pub fn finished(&self) -> usize {
         self.outcomes().count()
+    }
+
+    /// A sentence on finished runs whose checkpoints are not there, if there are any.
+    pub fn unsealed(&self) -> Option<String> {
+        unsealed(self.outcomes().filter(|run| !run.sealed).count())
     }
 
     /// What is wrong with runs that cannot be read or could not go on.
@@ -363,6 +373,15 @@ impl<'a> Results<'a> {
             }
         }
         text
+    }
+}
+
+/// A sentence on so many runs without a checkpoint; none on none.
+pub fn unsealed(runs: usize) -> Option<String> {
+    match runs {
+        0 => None,
+        1 => Some("1 run without a checkpoint: its rows vouch for themselves alone.".into()),
+        _ => Some(format!("{runs} runs without a checkpoint: their rows vouch for themselves alone.")),
     }
 }
 

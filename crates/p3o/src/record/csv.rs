@@ -230,6 +230,12 @@ pub fn parse_progress(bytes: &[u8], rows: usize) -> Result<(Table, String), Stri
     Ok((table, digest))
 }
 
+/// Whether the rows of a table carry checks; those of older versions do not.
+pub fn has_checks(bytes: &[u8]) -> bool {
+    let header = whole_lines(bytes).and_then(split_header);
+    header.is_ok_and(|(header, _)| Chain::new(header).check.is_some())
+}
+
 /// What a resumed run keeps of a table.
 struct Kept<'a> {
     /// The start of the file.

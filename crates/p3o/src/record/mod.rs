@@ -13,7 +13,7 @@ mod stats;
 mod tensorboard;
 
 pub use atomic::{create_folder, write_atomic, write_keeping};
-pub use csv::{MOST_BYTES as MOST_TABLE, ProgressCsv, Table, parse_progress};
+pub use csv::{MOST_BYTES as MOST_TABLE, ProgressCsv, Table, has_checks, parse_progress};
 pub use p3o_env::fnv1a;
 pub use read::{read_file, read_text, read_text_stream};
 pub use runlock::RunLock;
