@@ -28,5 +28,5 @@ def test_multi_discrete_spaces_of_any_version():
     space = _gymnasium.multi_discrete([2, 3], [0, 0])
     assert space == gymnasium.spaces.MultiDiscrete([2, 3])
     assert _gymnasium.start(space).tolist() == [0, 0]
-    del space.__dict__["start"]  # as before 1.0
+    space.__dict__.pop("start", None)  # as before 1.0
     assert np.array_equal(_gymnasium.start(space), [0, 0])

@@ -58,5 +58,5 @@ def start(space: spaces.MultiDiscrete) -> NDArray[Any]:
 
 def multi_discrete(sizes: Sequence[Any], first: Sequence[Any]) -> spaces.MultiDiscrete:
     """Numbers of so many values each, from the first one on."""
-    given = {"start": np.array(first)} if np.any(first) else {}
-    return spaces.MultiDiscrete(np.array(sizes), **given)
+    numbers: Any = np.array(sizes)
+    return spaces.MultiDiscrete(numbers, start=np.array(first)) if np.any(first) else spaces.MultiDiscrete(numbers)

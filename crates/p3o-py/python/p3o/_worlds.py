@@ -9,7 +9,7 @@ from typing import Any, cast
 import gymnasium
 import numpy as np
 from gymnasium import spaces
-from gymnasium.vector import VectorEnv
+from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 from numpy.typing import NDArray
 
 from p3o import _gymnasium, _p3o, _spaces
