@@ -23,6 +23,11 @@ def make(count):
     return safety_gymnasium.vector.make("SafetyPointGoal1-v0", num_envs=count, disable_env_checker=True)
 
 
+# Of the time that training takes: over that of stepping alone, and its part outside of the worlds over that inside, with
+# and without the steps in which episodes begin anew.
+RATIOS = ["training / stepping", "outside / inside its worlds", "the same without resets"]
+
+
 class Turns:
     """Training and stepping in turns: after every step of the worlds that are trained in, as many others make one of random actions.
 
@@ -37,7 +42,7 @@ class Turns:
         self.begin()
 
     def begin(self):
-        self.begun, self.inside, self.alone = time.perf_counter(), 0.0, 0.0
+        self.begun, self.inside, self.resets, self.alone = time.perf_counter(), 0.0, 0.0, 0.0
 
     def step(self, actions):
         begun = time.perf_counter()
@@ -45,6 +50,8 @@ class Turns:
         between = time.perf_counter()
         self.others.step(self.rng.uniform(-1.0, 1.0, actions.shape))
         self.inside += between - begun
+        if np.any(result[3] | result[4]):
+            self.resets += between - begun
         self.alone += time.perf_counter() - between
         return result
 
@@ -53,9 +60,13 @@ class Turns:
         training = time.perf_counter() - self.begun - self.alone
         steps, self.steps = row["steps"] - self.steps, row["steps"]
         if row["update"] > 1:
-            self.rows.append([training / self.alone, training / self.inside - 1])
-            ratio, share = self.rows[-1]
-            print(f"| {len(self.rows)} | {steps / self.alone:,.0f} | {steps / training:,.0f} | {ratio:.3f} | {share:.1%} |", flush=True)
+            outside = training - self.inside
+            self.rows.append([training / self.alone, outside / self.inside, outside / (self.inside - self.resets)])
+            ratio, share, bare = self.rows[-1]
+            print(
+                f"| {len(self.rows)} | {steps / self.alone:,.0f} | {steps / training:,.0f} | {ratio:.3f} | {share:.1%} | {bare:.1%} |",
+                flush=True,
+            )
         self.begin()
 
 
@@ -63,14 +74,14 @@ def timing(args):
     """What the trainer costs over the worlds' own stepping."""
     worlds = make(args.envs)
     turns = Turns(worlds, args.seed)
-    print("| update | steps/s of stepping alone | steps/s of training | time of training / of stepping | outside of its worlds / inside |")
-    print("|---|---|---|---|---|", flush=True)
+    print("| update | steps/s of stepping alone | steps/s of training | " + " | ".join(RATIOS) + " |")
+    print("|---|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         model = p3o.P3O(worlds, limits={"cost": 25.0}, seed=args.seed, folder=f"{folder}/run")
         model.learn((args.updates + 1) * 10_000, progress_bar=False, callback=turns.update)
-    ratios, shares = np.array(turns.rows).T
-    print(f"time of training / of stepping: median {np.median(ratios):.3f}, mean {ratios.mean():.3f} +- {ratios.std(ddof=1) / len(ratios) ** 0.5:.3f}")
-    print(f"outside of its worlds / inside: median {np.median(shares):.1%}, mean {shares.mean():.1%}")
+    for name, ratios in zip(RATIOS, np.array(turns.rows).T):
+        error = ratios.std(ddof=1) / len(ratios) ** 0.5
+        print(f"{name}: median {np.median(ratios):.3f}, mean {ratios.mean():.3f} +- {error:.3f}")
     turns.others.close()
     worlds.close()
 
