@@ -1,5 +1,6 @@
 """What the tests of the Python package share."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,9 @@ import pytest
 
 import p3o
 from p3o import _p3o
+
+# A shell that starts the tests in the background has Ctrl-C ignored, and Python leaves it so; some tests send one.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parents[3]
 TASKS = [task["name"] for task in _p3o.tasks()]
