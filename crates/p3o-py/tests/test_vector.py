@@ -199,15 +199,15 @@ def test_what_cannot_be_done_is_named(make, error, line):
 def test_arrays_of_the_wrong_kind_never_reach_the_worlds():
     worlds = _p3o.Worlds("PointGoal", {}, 2, "next_step", False, False, 0)
     good = [
-        np.zeros((2, 2), np.float32), np.zeros((2, worlds.obs_dim), np.float32), np.zeros(2), np.zeros(2, bool),
-        np.zeros(2, bool), np.zeros((2, 2)), np.zeros((0, worlds.obs_dim), np.float32),
+        np.zeros((2, 2), np.float32), np.zeros((2, worlds.spec.obs_dim), np.float32), np.zeros(2), np.zeros(2, bool),
+        np.zeros(2, bool), np.zeros((2, 2)), np.zeros((0, worlds.spec.obs_dim), np.float32),
     ]  # fmt: skip
     worlds.step(*good)
     frozen = good[1].copy()
     frozen.flags.writeable = False
     for i, wrong in [
         (0, np.zeros((2, 3), np.float32)), (1, good[1].astype(np.float64)), (1, good[1][:1]), (1, good[1][:, ::2]),
-        (1, np.zeros((4, worlds.obs_dim), np.float32)[::2]), (1, frozen), (2, np.zeros(3)), (5, good[5][:, :0]),
+        (1, np.zeros((4, worlds.spec.obs_dim), np.float32)[::2]), (1, frozen), (2, np.zeros(3)), (5, good[5][:, :0]),
     ]:  # fmt: skip
         with pytest.raises((TypeError, ValueError)):
             worlds.step(*good[:i], wrong, *good[i + 1 :])
@@ -216,7 +216,7 @@ def test_arrays_of_the_wrong_kind_never_reach_the_worlds():
 def test_one_array_cannot_be_written_twice():
     worlds = _p3o.Worlds("PointGoal", {}, 2, "next_step", False, False, 0)
     ends = np.zeros(2, bool)
-    arrays = np.zeros((2, worlds.obs_dim), np.float32), np.zeros(2), ends, ends
+    arrays = np.zeros((2, worlds.spec.obs_dim), np.float32), np.zeros(2), ends, ends
     with pytest.raises((TypeError, ValueError)):
         worlds.step(np.zeros((2, 2), np.float32), *arrays, np.zeros((2, 2)), arrays[0][:0])
 

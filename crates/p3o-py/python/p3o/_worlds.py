@@ -505,9 +505,5 @@ def task(name: str, options: Mapping[str, Any], method: str) -> World:
     from p3o import envs
 
     spec = _p3o.world_of(name, dict(options), method)
-    if spec.continuous is not None:
-        action: spaces.Space[Any] = spaces.Box(-1.0, 1.0, (spec.continuous,), np.float32)
-    else:
-        action = spaces.Discrete(spec.heads[0]) if spec.discrete else spaces.MultiDiscrete(spec.heads)
     agents = [f"agent_{i}" for i in range(spec.agents)] if spec.agents > 1 else []
-    return World(spec, envs.observation_space(spec.obs_dim // spec.agents), action, agents=agents)
+    return World(spec, envs.observation_space(spec.obs_dim // spec.agents), envs.action_space(spec), agents=agents)

@@ -63,20 +63,20 @@ class Env(gymnasium.Env[NDArray[np.float32], Any]):
         self._worlds = _worlds(task, options, 1, "disabled", False, render_mode)
         self.render_mode = render_mode
         self.render_size = render_size
-        self.observation_space = observation_space(self._worlds.obs_dim)
-        self.action_space = action_space(self._worlds)
+        self.observation_space = observation_space(self._worlds.spec.obs_dim)
+        self.action_space = action_space(self._worlds.spec)
 
     @property
     def cost_limits(self) -> dict[str, float]:
         """The task's own limits on the sum of each cost over an episode."""
-        return dict(zip(self._worlds.costs, self._worlds.limits, strict=True))
+        return dict(zip(self._worlds.spec.costs, self._worlds.spec.limits, strict=True))
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
         """Starts an episode."""
         super().reset(seed=seed)
-        obs = np.empty((1, self._worlds.obs_dim), np.float32)
+        obs = np.empty((1, self._worlds.spec.obs_dim), np.float32)
         self._worlds.reset([checked_seed(seed)], obs)
         return obs[0], {}
 
@@ -144,18 +144,18 @@ class VecEnv(_VectorEnv):
         self.metadata = {"render_modes": RENDER_MODES, "render_fps": 30, "autoreset_mode": self.autoreset_mode}
         self.render_mode = render_mode
         self.render_size = render_size
-        self.single_observation_space = observation_space(self._worlds.obs_dim)
-        self.single_action_space = action_space(self._worlds)
+        self.single_observation_space = observation_space(self._worlds.spec.obs_dim)
+        self.single_action_space = action_space(self._worlds.spec)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
-        self._obs = np.zeros((self.num_envs, self._worlds.obs_dim), np.float32)
+        self._obs = np.zeros((self.num_envs, self._worlds.spec.obs_dim), np.float32)
         # Worlds whose next step, with NEXT_STEP, only begins an episode.
         self._begins = np.zeros(self.num_envs, np.bool_)
 
     @property
     def cost_limits(self) -> dict[str, float]:
         """The task's own limits on the sum of each cost over an episode."""
-        return dict(zip(self._worlds.costs, self._worlds.limits, strict=True))
+        return dict(zip(self._worlds.spec.costs, self._worlds.spec.limits, strict=True))
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
@@ -248,11 +248,11 @@ def observation_space(dim: int) -> spaces.Space[NDArray[np.float32]]:
     return cast("spaces.Space[NDArray[np.float32]]", spaces.Box(-np.inf, np.inf, (dim,), np.float32))
 
 
-def action_space(worlds: _p3o.Worlds) -> spaces.Space[Any]:
+def action_space(spec: _p3o.Spec) -> spaces.Space[Any]:
     """The actions of one agent."""
-    if worlds.continuous is not None:
-        return spaces.Box(-1.0, 1.0, (worlds.continuous,), np.float32)
-    return spaces.Discrete(worlds.heads[0]) if worlds.discrete else spaces.MultiDiscrete(worlds.heads)
+    if spec.continuous is not None:
+        return spaces.Box(-1.0, 1.0, (spec.continuous,), np.float32)
+    return spaces.Discrete(spec.heads[0]) if spec.discrete else spaces.MultiDiscrete(spec.heads)
 
 
 def checked_seed(seed: int | None) -> int | None:
@@ -269,11 +269,11 @@ def step(
     worlds: _p3o.Worlds, actions: NDArray[np.float32], with_last: bool = False
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Arrays of what a step gave: observations, rewards, terminated, truncated, costs (:func:`info`), last observations."""
-    n, dim = worlds.count, worlds.obs_dim
+    n, dim = worlds.count, worlds.spec.obs_dim
     obs = np.empty((n, dim), np.float32)
     rewards = np.empty(n, np.float64)
     terminated, truncated = np.empty(n, np.bool_), np.empty(n, np.bool_)
-    costs = np.empty((n, len(worlds.costs) + 1), np.float64)
+    costs = np.empty((n, len(worlds.spec.costs) + 1), np.float64)
     last = np.empty((n if with_last else 0, dim), np.float32)
     worlds.step(actions, obs, rewards, terminated, truncated, costs, last)
     return obs, rewards, terminated, truncated, costs, last
@@ -281,5 +281,5 @@ def step(
 
 def info(worlds: _p3o.Worlds, costs: Sequence[Any]) -> dict[str, Any]:
     """Costs of a step, their sum first, under Safety-Gymnasium's names."""
-    named = {f"cost_{name}": cost for name, cost in zip(worlds.costs, costs[1:], strict=True)}
+    named = {f"cost_{name}": cost for name, cost in zip(worlds.spec.costs, costs[1:], strict=True)}
     return {"cost": costs[0], "cost_sum": costs[0]} | named

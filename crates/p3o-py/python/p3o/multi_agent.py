@@ -35,13 +35,13 @@ class ParallelEnv(PettingZoo[str, NDArray[np.float32], Any]):
         self.metadata = {"name": f"p3o_{task}_v0", "render_modes": envs.RENDER_MODES, "is_parallelizable": True}
         self.render_mode = render_mode
         self.render_size = render_size
-        self.possible_agents = [f"agent_{i}" for i in range(self._worlds.agents)]
+        self.possible_agents = [f"agent_{i}" for i in range(self._worlds.spec.agents)]
         self.agents: list[str] = []
-        dim = self._worlds.obs_dim // self._worlds.agents
+        dim = self._worlds.spec.obs_dim // self._worlds.spec.agents
         self.observation_spaces = {agent: envs.observation_space(dim) for agent in self.possible_agents}
-        self.action_spaces = {agent: envs.action_space(self._worlds) for agent in self.possible_agents}
-        self.state_space = envs.observation_space(self._worlds.obs_dim)
-        self._obs: NDArray[np.float32] = np.zeros((1, self._worlds.obs_dim), np.float32)
+        self.action_spaces = {agent: envs.action_space(self._worlds.spec) for agent in self.possible_agents}
+        self.state_space = envs.observation_space(self._worlds.spec.obs_dim)
+        self._obs: NDArray[np.float32] = np.zeros((1, self._worlds.spec.obs_dim), np.float32)
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """What an agent sees."""
@@ -54,7 +54,7 @@ class ParallelEnv(PettingZoo[str, NDArray[np.float32], Any]):
     @property
     def cost_limits(self) -> dict[str, float]:
         """The task's own limits on the sum of each cost over an episode."""
-        return dict(zip(self._worlds.costs, self._worlds.limits, strict=True))
+        return dict(zip(self._worlds.spec.costs, self._worlds.spec.limits, strict=True))
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None

@@ -122,6 +122,12 @@ impl PySpec {
     fn costs(&self) -> Vec<&str> {
         self.spec.costs.iter().map(|cost| cost.name.as_str()).collect()
     }
+
+    /// The limits on the sum of each cost over an episode; infinity where there is none.
+    #[getter]
+    fn limits(&self) -> Vec<f64> {
+        self.spec.costs.iter().map(|cost| cost.limit).collect()
+    }
 }
 
 /// The description of a task of p3o with these options, as a method sees it.

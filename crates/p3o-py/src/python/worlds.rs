@@ -1,11 +1,11 @@
 //! Worlds that are stepped into numpy's arrays.
 
+use super::settings::PySpec;
 use super::tasks::{maker, options};
 use crate::threads;
 use crate::worlds::{Autoreset, Out, Worlds};
 use numpy::{PyArray3, PyArrayMethods, PyReadonlyArray2, PyReadwriteArray1, PyReadwriteArray2};
 use p3o_cli::Film;
-use p3o_env::{ActionSpace, EnvSpec};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
@@ -26,7 +26,7 @@ pub struct PyWorlds {
     options: Py<PyDict>,
     autoreset: String,
     team: bool,
-    spec: EnvSpec,
+    spec: Py<PySpec>,
     count: usize,
     inner: Mutex<Inner>,
 }
@@ -71,6 +71,7 @@ impl PyWorlds {
         let spec = worlds.spec().clone();
         let films = film.then(|| (0..count).map(|i| Film::new(&spec, worlds.scene(i))).collect());
         let inner = Mutex::new(Inner { worlds, films, actions: Vec::new() });
+        let spec = Py::new(options.py(), PySpec { spec, actuation: None })?;
         Ok(PyWorlds { task, options: options.unbind(), autoreset, team, spec, count, inner })
     }
 
@@ -80,58 +81,10 @@ impl PyWorlds {
         self.count
     }
 
-    /// Length of an observation; for several agents, of all theirs one after another.
+    /// What each of them looks like.
     #[getter]
-    fn obs_dim(&self) -> usize {
-        self.spec.obs_dim
-    }
-
-    /// Length of an action; for several agents, of all theirs one after another.
-    #[getter]
-    fn action_width(&self) -> usize {
-        self.spec.action_width()
-    }
-
-    /// How many numbers a continuous action of one agent has, or none.
-    #[getter]
-    fn continuous(&self) -> Option<usize> {
-        if let ActionSpace::Continuous { dim } = self.spec.action { Some(dim) } else { None }
-    }
-
-    /// How many discrete actions of each kind one agent has; empty where actions are continuous.
-    #[getter]
-    fn heads(&self) -> Vec<usize> {
-        self.spec.action.heads()
-    }
-
-    /// Whether the only discrete action is a number by itself and not a row of one.
-    #[getter]
-    fn discrete(&self) -> bool {
-        matches!(self.spec.action, ActionSpace::Discrete { .. })
-    }
-
-    /// How many agents act.
-    #[getter]
-    fn agents(&self) -> usize {
-        self.spec.agents
-    }
-
-    /// Names of the costs.
-    #[getter]
-    fn costs(&self) -> Vec<&str> {
-        self.spec.costs.iter().map(|cost| cost.name.as_str()).collect()
-    }
-
-    /// The task's own limits on the sum of each cost over an episode.
-    #[getter]
-    fn limits(&self) -> Vec<f64> {
-        self.spec.costs.iter().map(|cost| cost.limit).collect()
-    }
-
-    /// The most steps of an episode.
-    #[getter]
-    fn horizon(&self) -> usize {
-        self.spec.horizon
+    fn spec(&self, py: Python<'_>) -> Py<PySpec> {
+        self.spec.clone_ref(py)
     }
 
     /// Begins episodes from these seeds, or from the next of its own where a world has none, and writes the first
@@ -148,9 +101,9 @@ impl PyWorlds {
             let line = format!("{} takes a seed for each of {} worlds, not {}", self.task, self.count, seeds.len());
             return Err(PyValueError::new_err(line));
         }
-        let obs = row_slice(&mut obs, self.count, self.spec.obs_dim)?;
+        let obs = row_slice(&mut obs, self.count, self.spec.get().spec.obs_dim)?;
         let mut inner = self.lock()?;
-        let (inner, dim) = (&mut *inner, self.spec.obs_dim);
+        let (inner, dim) = (&mut *inner, self.spec.get().spec.obs_dim);
         py.detach(|| {
             for i in (0..self.count).filter(|i| chosen.as_ref().is_none_or(|chosen| chosen[*i])) {
                 inner.worlds.reset(i, seeds[i], &mut obs[i * dim..][..dim]);
@@ -175,7 +128,8 @@ impl PyWorlds {
         mut costs: PyReadwriteArray2<f64>,
         mut last_obs: PyReadwriteArray2<f32>,
     ) -> PyResult<()> {
-        let (n, dim, kinds, width) = (self.count, self.spec.obs_dim, self.spec.costs.len(), self.spec.action_width());
+        let spec = &self.spec.get().spec;
+        let (n, dim, kinds, width) = (self.count, spec.obs_dim, spec.costs.len(), spec.action_width());
         let shape = actions.as_array().dim();
         if shape != (n, width) {
             let line = format!("{} takes actions of shape ({n}, {width}), not {shape:?}", self.task);
