@@ -493,6 +493,16 @@ fn a_run_that_failed_is_named_and_leaves_its_claims_open() {
 }
 
 #[test]
+fn a_tasks_steps_win_over_the_scales() {
+    let steps = |task: &str| -> Vec<u64> {
+        let plan = plan(&["all"], "paper", Some(1));
+        plan.jobs.iter().filter(|job| job.config.task == task).map(|job| job.config.run.steps).collect()
+    };
+    assert!(steps("SimpleSpread").iter().all(|&steps| steps == 5_000_000));
+    assert!(steps("AntCircle").iter().all(|&steps| steps == 10_000_000));
+}
+
+#[test]
 fn the_smallest_scale_decides_nothing() {
     let smoke = plan(&["pointgoal"], "smoke", Some(3));
     assert!(document(&results(&smoke), "").markdown().contains("| all | 0 | 0 | 5 |"));

@@ -334,10 +334,10 @@ impl Scale {
         let of_task = self.tasks.get(task);
         let steps = of_task.and_then(|t| t.steps).map(|steps| format!("run.steps={steps}"));
         let shared = of_task.map(|t| t.set.as_slice()).unwrap_or_default();
-        let settings = [&self.set, shared, &curve.set].concat();
+        let settings = [&self.set, steps.as_slice(), shared, &curve.set].concat();
         Request {
             preset: curve.preset.as_ref().unwrap_or(&self.preset).clone(),
-            set: steps.into_iter().chain(settings).collect(),
+            set: settings,
             limits: curve.limit.clone(),
             shared: true,
             ..Request::new(task, curve.algo)
