@@ -3,6 +3,7 @@
 mod ant;
 mod ant_circle;
 mod ant_textbook;
+mod bodies;
 mod circle;
 mod episodes;
 mod every_task;
