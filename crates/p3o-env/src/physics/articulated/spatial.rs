@@ -111,8 +111,10 @@ struct Near {
     pair: &'static Pair,
     bodies: [usize; 2],
     scale: f64,
-    /// Sum of the radii of balls around them and the margin; none around a plane.
-    reach: Option<f64>,
+    /// Whether the first is a plane.
+    on_plane: bool,
+    /// From how near on balls around them feel each other.
+    reach: f64,
     /// The degrees of freedom that move one of the two and not the other, and which of them that is.
     dofs: Vec<(usize, f64)>,
     start: usize,
@@ -309,7 +311,12 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
         for near in &self.nears {
             let [one, two] = near.pair.geoms.map(|geom| &self.solids[geom]);
             let apart = sub(two.pos, one.pos);
-            if near.reach.is_some_and(|reach| dot(apart, apart) > reach * reach) {
+            let is_far = if near.on_plane {
+                dot(apart, column(&one.axes, 2)) > near.reach
+            } else {
+                dot(apart, apart) > near.reach * near.reach
+            };
+            if is_far {
                 continue;
             }
             for touch in touches(one, two, near.pair.margin).iter() {
@@ -458,15 +465,18 @@ fn near<const N: usize, const D: usize>(
     let mu = pair.friction[0];
     let scale = if pair.dimensions == 1 { weight } else { 2.0 * mu * mu * (weight + mu * mu * weight) };
     let radius = |size: [f64; 3], shape: Shape| match shape {
-        Shape::Plane => None,
-        Shape::Sphere => Some(size[0]),
-        Shape::Capsule => Some(size[0] + size[1]),
-        Shape::Cylinder => Some((size[0] * size[0] + size[1] * size[1]).sqrt()),
-        Shape::Box => Some(dot(size, size).sqrt()),
+        Shape::Plane => 0.0,
+        Shape::Sphere => size[0],
+        Shape::Capsule => size[0] + size[1],
+        Shape::Cylinder => (size[0] * size[0] + size[1] * size[1]).sqrt(),
+        Shape::Box => dot(size, size).sqrt(),
     };
     let [a, b] = geoms.map(|geom| radius(geom.size, geom.shape));
-    let reach = a.zip(b).map(|(a, b)| a + b + pair.margin);
-    Near { pair, bodies, scale, reach, dofs, start, is_chain }
+    // Of bodies with several geoms, the original compares balls without the margin before it looks closer.
+    let several = |body: usize| model.geoms.iter().filter(|geom| geom.body == body).count() > 1;
+    let margin = if bodies.into_iter().any(several) { 0.0 } else { pair.margin };
+    let on_plane = geoms[0].shape == Shape::Plane;
+    Near { pair, bodies, scale, on_plane, reach: a + b + margin, dofs, start, is_chain }
 }
 
 impl<const N: usize, const D: usize, const K: usize> Mechanism<N, D, D, K> for Spatial<N, D, K> {
