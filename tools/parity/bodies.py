@@ -104,7 +104,7 @@ def table(name):
     lines = [
         f"//! {name}: what MuJoCo {mujoco.__version__} makes of gymnasium {gymnasium.__version__}'s `{file}`. Written by tools/parity/bodies.py.",
         "",
-        "use crate::physics::articulated::model::{Actuator, Body, Geom, Integrator, Joint, Kind, Model, Pair, Shape, Soft};",
+        f"use crate::physics::articulated::model::{{Actuator, Body, Geom, Integrator, Joint, Kind, Model, {'Pair, ' if pairs(m) else ''}Shape, Soft}};",
         "",
         f"/// The body of `{file}`.",
         "#[rustfmt::skip]",
@@ -212,7 +212,8 @@ def outcome(m, d, state, substeps):
 
 def readings(m, d):
     """What observations and rewards read besides the state: of the last evaluation of the step."""
-    return np.concatenate([d.xpos[1:].ravel(), d.xipos[1:].ravel(), d.cinert[1:].ravel(), d.cvel[1:].ravel(), d.cfrc_ext[1:].ravel(), d.qfrc_actuator])
+    places = [d.xpos[1:].ravel(), d.xipos[1:].ravel(), d.qfrc_actuator]
+    return np.concatenate(places + ([d.cinert[1:].ravel(), d.cvel[1:].ravel(), d.cfrc_ext[1:].ravel()] if m.jnt_type[0] == 0 else []))
 
 
 def vectors(name):

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use p3o_env::physics::articulated::{self, Model, State, bodies};
+use p3o_env::physics::articulated::{self, Model, Physics, State, bodies};
 
 /// Recorded numbers, read one after another; tools/parity/bodies.py says in which order.
 struct Record {
@@ -44,12 +44,25 @@ fn error(found: &[f64], expected: &[f64]) -> f64 {
     found.iter().zip(expected).map(|(f, e)| (f - e).abs() / size).fold(0.0, f64::max)
 }
 
+/// What observations and rewards read besides the state.
+fn read(physics: &dyn Physics) -> Vec<f64> {
+    let bodies = 1..=physics.model().bodies.len();
+    let mut all: Vec<f64> = bodies.clone().flat_map(|body| physics.place(body)).collect();
+    all.extend(bodies.clone().flat_map(|body| physics.centre(body)));
+    all.extend(physics.motor_forces());
+    let moments: Vec<_> = bodies.filter_map(|body| physics.moments(body)).collect();
+    all.extend(moments.iter().flat_map(|m| m.inertia));
+    all.extend(moments.iter().flat_map(|m| m.velocity));
+    all.extend(moments.iter().flat_map(|m| m.force));
+    all
+}
+
 fn check(model: &'static Model, tolerance: f64) {
     let record = Record::open(model);
     let [nq, nv, nu, states, readings, every] = [(); 6].map(|()| record.count());
     let mut physics = articulated::build(model);
     let mut worst = [0.0f64; 3];
-    let mut wrong = 0;
+    let (mut wrong, mut worst_reading) = (0, 0.0f64);
     for i in 0..states {
         let mut state = State { qpos: record.short(nq), qvel: record.short(nv) };
         let ctrl = record.short(nu);
@@ -66,11 +79,13 @@ fn check(model: &'static Model, tolerance: f64) {
         }
         worst = std::array::from_fn(|k| worst[k].max(errors[k]));
         if i % every == 0 {
-            record.long(readings);
+            let off = error(&read(&*physics), &record.long(readings));
+            assert!(off <= tolerance, "{}, state {i}: readings are off by {off}", model.name);
+            worst_reading = worst_reading.max(off);
         }
     }
     assert_eq!(record.at.get(), record.bytes.len());
-    println!("{}: largest errors of qacc, qpos, qvel over {states} states: {worst:?}", model.name);
+    println!("{}: largest errors of qacc, qpos, qvel over {states} states: {worst:?}, of readings {worst_reading:?}", model.name);
     assert_eq!(wrong, 0, "{}", model.name);
 }
 

@@ -13,6 +13,7 @@ mod tree;
 
 pub use engine::{Contact, Moments};
 pub use model::Model;
+use model::Kind;
 use serde::{Deserialize, Serialize};
 
 use engine::Engine;
@@ -33,6 +34,24 @@ impl State {
     /// The reference pose at rest.
     pub fn of(model: &Model) -> State {
         State { qpos: model.qpos.to_vec(), qvel: vec![0.0; model.velocities()] }
+    }
+
+    /// Makes quaternions as long as they should be.
+    pub fn normalize(&mut self, model: &Model) {
+        let mut at = 0;
+        for joint in model.joints {
+            let quaternion = match joint.kind {
+                Kind::Free => Some(at + 3),
+                Kind::Ball => Some(at),
+                Kind::Slide | Kind::Hinge => None,
+            };
+            if let Some(from) = quaternion {
+                let q = &mut self.qpos[from..from + 4];
+                let unit = space::normalized([q[0], q[1], q[2], q[3]]);
+                q.copy_from_slice(&unit);
+            }
+            at += joint.kind.positions();
+        }
     }
 
     /// Whether every number is finite.
@@ -132,4 +151,9 @@ fn depth(parents: &[Option<usize>]) -> usize {
         depths.push(parent.map_or(1, |parent| depths[parent] + 1));
     }
     depths.into_iter().max().unwrap_or(0)
+}
+
+/// The axes, in columns, of a frame that is turned by a quaternion.
+pub fn axes(quat: [f64; 4]) -> [[f64; 3]; 3] {
+    space::matrix(quat)
 }

@@ -1,6 +1,6 @@
 //! swimmer: what MuJoCo 2.3.3 makes of gymnasium 0.28.1's `swimmer.xml`. Written by tools/parity/bodies.py.
 
-use crate::physics::articulated::model::{Actuator, Body, Geom, Integrator, Joint, Kind, Model, Pair, Shape, Soft};
+use crate::physics::articulated::model::{Actuator, Body, Geom, Integrator, Joint, Kind, Model, Shape, Soft};
 
 /// The body of `swimmer.xml`.
 #[rustfmt::skip]
