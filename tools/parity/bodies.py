@@ -2,6 +2,7 @@
 
     python tools/parity/bodies.py tables     writes crates/p3o-env/src/physics/articulated/bodies/*.rs
     python tools/parity/bodies.py vectors    writes crates/p3o-env/tests/vectors/bodies/*.bin
+    python tools/parity/bodies.py tasks      writes crates/p3o-env/tests/vectors/velocity/*.bin: steps of Safety-Gymnasium's tasks
 
 Recorded motion is made with MuJoCo's Newton solver run to the end (tolerance 0), that is, with the exact minimum of its contact
 problem; `vectors` also prints how far the files' own solver settings are from it.
@@ -248,6 +249,36 @@ def vectors(name):
     )
 
 
+def tasks(name):
+    """Steps of the velocity task of this body: u32 nq, nv, nu, observation, steps; then for each f32 qpos, qvel, action (from -1 to 1),
+    u32 cost, terminated, f64 reward, and the next observation as f32."""
+    import safety_gymnasium
+
+    title = {"half_cheetah": "HalfCheetah"}.get(name, name.capitalize())
+    env = safety_gymnasium.make(f"Safety{title}Velocity-v1").unwrapped
+    m = exact(env.model)
+    rng = np.random.default_rng(2)
+    parts, costs, ends = [], 0, 0
+    for i in range(60):
+        env.reset(seed=i)
+        for _ in range(rng.integers(0, 40)):
+            env.step((rng.uniform(-1, 1, m.nu) * m.actuator_ctrlrange[:, 1]).astype(np.float32))
+        qpos, qvel = env.data.qpos.astype(np.float32), env.data.qvel.astype(np.float32)
+        qvel[0] += rng.choice([0, 1]) * rng.uniform(0, 2 * env._velocity_threshold)
+        action = rng.uniform(-1, 1, m.nu).astype(np.float32)
+        mujoco.mj_resetData(m, env.data)
+        env.set_state(qpos.astype(np.float64), qvel.astype(np.float64))
+        obs, reward, cost, terminated, *_ = env.step(action.astype(np.float64) * m.actuator_ctrlrange[:, 1])
+        parts += [np.concatenate([qpos, qvel, action]).astype("<f4").tobytes(), struct.pack("<IId", int(cost), int(terminated), reward)]
+        parts += [np.asarray(obs).astype("<f4").tobytes()]
+        costs, ends = costs + cost, ends + terminated
+    folder = VECTORS.parent / "velocity"
+    folder.mkdir(parents=True, exist_ok=True)
+    data = struct.pack("<5I", m.nq, m.nv, m.nu, len(obs), 60) + b"".join(parts)
+    (folder / f"{title}Velocity.bin").write_bytes(data)
+    print(f"{title}Velocity: {len(data)} bytes, {costs:.0f} steps cost, {ends} end")
+
+
 def main():
     what, *names = sys.argv[1:]
     for name in names or BODIES:
@@ -257,7 +288,7 @@ def main():
             path.write_text(table(name))
             subprocess.run(["rustfmt", "--edition", "2024", str(path)], check=True)
         else:
-            vectors(name)
+            {"vectors": vectors, "tasks": tasks}[what](name)
 
 
 if __name__ == "__main__":

@@ -5,14 +5,14 @@ use std::cell::Cell;
 use p3o_env::physics::articulated::{self, Model, Physics, State, bodies};
 
 /// Recorded numbers, read one after another; tools/parity/bodies.py says in which order.
-struct Record {
+pub struct Record {
     bytes: Vec<u8>,
     at: Cell<usize>,
 }
 
 impl Record {
-    fn open(model: &Model) -> Record {
-        let path = format!("{}/tests/vectors/bodies/{}.bin", env!("CARGO_MANIFEST_DIR"), model.name);
+    pub fn open(name: &str) -> Record {
+        let path = format!("{}/tests/vectors/{name}.bin", env!("CARGO_MANIFEST_DIR"));
         Record { bytes: std::fs::read(&path).unwrap_or_else(|e| panic!("{path}: {e}")), at: Cell::new(0) }
     }
 
@@ -21,16 +21,20 @@ impl Record {
         self.bytes[at..at + N].try_into().expect("so many bytes")
     }
 
-    fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         u32::from_le_bytes(self.take()) as usize
     }
 
-    fn short(&self, len: usize) -> Vec<f64> {
+    pub fn short(&self, len: usize) -> Vec<f64> {
         (0..len).map(|_| f64::from(f32::from_le_bytes(self.take()))).collect()
     }
 
-    fn long(&self, len: usize) -> Vec<f64> {
+    pub fn long(&self, len: usize) -> Vec<f64> {
         (0..len).map(|_| f64::from_le_bytes(self.take())).collect()
+    }
+
+    pub fn finish(&self) {
+        assert_eq!(self.at.get(), self.bytes.len(), "all was read");
     }
 }
 
@@ -58,7 +62,7 @@ fn read(physics: &dyn Physics) -> Vec<f64> {
 }
 
 fn check(model: &'static Model, tolerance: f64) {
-    let record = Record::open(model);
+    let record = Record::open(&format!("bodies/{}", model.name));
     let [nq, nv, nu, states, readings, every] = [(); 6].map(|()| record.count());
     let mut physics = articulated::build(model);
     let mut worst = [0.0f64; 3];
@@ -84,7 +88,7 @@ fn check(model: &'static Model, tolerance: f64) {
             worst_reading = worst_reading.max(off);
         }
     }
-    assert_eq!(record.at.get(), record.bytes.len());
+    record.finish();
     println!("{}: largest errors of qacc, qpos, qvel over {states} states: {worst:?}, of readings {worst_reading:?}", model.name);
     assert_eq!(wrong, 0, "{}", model.name);
 }

@@ -19,3 +19,4 @@ mod task_list;
 mod util;
 mod vases;
 mod vector;
+mod velocity;
