@@ -9,14 +9,10 @@ pub(super) struct Solid {
     pub shape: Shape,
     pub size: [f64; 3],
     pub pos: Vec3,
+    /// The third of its axes.
+    pub axis: Vec3,
+    /// All of them, kept up for boxes and cylinders.
     pub axes: Mat3,
-}
-
-impl Solid {
-    /// The axis of capsules and cylinders.
-    fn axis(&self) -> Vec3 {
-        column(&self.axes, 2)
-    }
 }
 
 /// One place where two shapes are near.
@@ -30,71 +26,45 @@ pub(super) struct Touch {
     pub distance: f64,
 }
 
-/// At most so many touches of a pair.
-const MOST: usize = 8;
-
-/// The touches of a pair.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Touches {
-    list: [Touch; MOST],
-    len: usize,
-}
-
-impl Touches {
-    fn new() -> Touches {
-        Touches { list: [Touch { pos: [0.0; 3], normal: [0.0; 3], hint: None, distance: 0.0 }; MOST], len: 0 }
-    }
-
-    fn push(&mut self, touch: Touch) {
-        self.list[self.len] = touch;
-        self.len += 1;
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = &Touch> {
-        self.list[..self.len].iter()
-    }
-}
-
-/// Where two shapes are nearer than the margin; the first is the simpler one.
-pub(super) fn touches(one: &Solid, two: &Solid, margin: f64) -> Touches {
-    let mut found = Touches::new();
+/// Calls `found` with every place where two shapes are nearer than the margin; the first is the simpler one.
+pub(super) fn touches(one: &Solid, two: &Solid, margin: f64, mut found: impl FnMut(Touch)) {
+    let found = &mut found;
     match (one.shape, two.shape) {
-        (Shape::Plane, Shape::Sphere) => plane_ball(one, two.pos, two.size[0], None, margin, &mut found),
+        (Shape::Plane, Shape::Sphere) => plane_ball(one, two.pos, two.size[0], None, margin, found),
         (Shape::Plane, Shape::Capsule) => {
-            let axis = two.axis();
+            let axis = two.axis;
             for end in [1.0, -1.0] {
-                plane_ball(one, add(two.pos, end * two.size[1], axis), two.size[0], Some(axis), margin, &mut found);
+                plane_ball(one, add(two.pos, end * two.size[1], axis), two.size[0], Some(axis), margin, found);
             }
         }
-        (Shape::Plane, Shape::Cylinder) => plane_cylinder(one, two, margin, &mut found),
-        (Shape::Plane, Shape::Box) => plane_box(one, two, margin, &mut found),
-        (Shape::Sphere, Shape::Sphere) => balls(one, one.pos, two, two.pos, margin, &mut found),
+        (Shape::Plane, Shape::Cylinder) => plane_cylinder(one, two, margin, found),
+        (Shape::Plane, Shape::Box) => plane_box(one, two, margin, found),
+        (Shape::Sphere, Shape::Sphere) => balls(one, one.pos, two, two.pos, margin, found),
         (Shape::Sphere, Shape::Capsule) => {
-            let axis = scale(two.size[1], two.axis());
+            let axis = scale(two.size[1], two.axis);
             let x = (dot(axis, sub(one.pos, two.pos)) / dot(axis, axis)).clamp(-1.0, 1.0);
-            balls(one, one.pos, two, add(two.pos, x, axis), margin, &mut found);
+            balls(one, one.pos, two, add(two.pos, x, axis), margin, found);
         }
-        (Shape::Capsule, Shape::Capsule) => capsules(one, two, margin, &mut found),
+        (Shape::Capsule, Shape::Capsule) => capsules(one, two, margin, found),
         (one, two) => unreachable!("no body has a {one:?} that touches a {two:?}"),
     }
-    found
 }
 
-fn plane_ball(plane: &Solid, centre: Vec3, radius: f64, hint: Option<Vec3>, margin: f64, found: &mut Touches) {
-    let normal = plane.axis();
+fn plane_ball(plane: &Solid, centre: Vec3, radius: f64, hint: Option<Vec3>, margin: f64, found: &mut impl FnMut(Touch)) {
+    let normal = plane.axis;
     let distance = dot(sub(centre, plane.pos), normal) - radius;
     // Written so that a distance that is NaN is no contact.
     if distance < margin {
         let pos = add(centre, -distance / 2.0 - radius, normal);
-        found.push(Touch { pos, normal, hint, distance });
+        found(Touch { pos, normal, hint, distance });
     }
 }
 
 /// The lowest point of the rim, the one beyond it on the other rim, and two more on the lower rim a third of a turn on.
-fn plane_cylinder(plane: &Solid, cylinder: &Solid, margin: f64, found: &mut Touches) {
-    let normal = plane.axis();
+fn plane_cylinder(plane: &Solid, cylinder: &Solid, margin: f64, found: &mut impl FnMut(Touch)) {
+    let normal = plane.axis;
     let [radius, half, _] = cylinder.size;
-    let mut axis = cylinder.axis();
+    let mut axis = cylinder.axis;
     let mut along = dot(normal, axis);
     if along > 0.0 {
         (axis, along) = (scale(-1.0, axis), -along);
@@ -109,7 +79,7 @@ fn plane_cylinder(plane: &Solid, cylinder: &Solid, margin: f64, found: &mut Touc
         let near = distance < margin;
         if near {
             let pos = add(add(cylinder.pos, 1.0, place), -distance / 2.0, normal);
-            found.push(Touch { pos, normal, hint: None, distance });
+            found(Touch { pos, normal, hint: None, distance });
         }
         near
     };
@@ -126,42 +96,51 @@ fn plane_cylinder(plane: &Solid, cylinder: &Solid, margin: f64, found: &mut Touc
 }
 
 /// The first four of its corners that are low enough.
-fn plane_box(plane: &Solid, cuboid: &Solid, margin: f64, found: &mut Touches) {
-    let normal = plane.axis();
+fn plane_box(plane: &Solid, cuboid: &Solid, margin: f64, found: &mut impl FnMut(Touch)) {
+    let normal = plane.axis;
     let height = dot(sub(cuboid.pos, plane.pos), normal);
+    let mut count = 0;
     for i in 0..8 {
         let side = |bit: usize| if i >> bit & 1 == 1 { cuboid.size[bit] } else { -cuboid.size[bit] };
         let corner = times(&cuboid.axes, [side(0), side(1), side(2)]);
         let below = dot(normal, corner);
         let distance = height + below;
         let near = distance < margin && below <= 0.0;
-        if near && found.len < 4 {
+        if near && count < 4 {
+            count += 1;
             let pos = add(add(cuboid.pos, 1.0, corner), -distance / 2.0, normal);
-            found.push(Touch { pos, normal, hint: None, distance });
+            found(Touch { pos, normal, hint: None, distance });
         }
     }
 }
 
 /// Balls in these places, with the radii and axes of two shapes.
-fn balls(one: &Solid, a: Vec3, two: &Solid, b: Vec3, margin: f64, found: &mut Touches) {
+fn balls(one: &Solid, a: Vec3, two: &Solid, b: Vec3, margin: f64, found: &mut impl FnMut(Touch)) {
     let gap = sub(b, a);
     let length = dot(gap, gap).sqrt();
     let distance = length - one.size[0] - two.size[0];
     if distance < margin {
-        let normal = if length < 1e-15 { unit(cross(one.axis(), two.axis())) } else { scale(1.0 / length, gap) };
+        let normal = if length < 1e-15 { unit(cross(one.axis, two.axis)) } else { scale(1.0 / length, gap) };
         let pos = add(a, one.size[0] + distance / 2.0, normal);
-        found.push(Touch { pos, normal, hint: None, distance });
+        found(Touch { pos, normal, hint: None, distance });
     }
 }
 
-fn capsules(one: &Solid, two: &Solid, margin: f64, found: &mut Touches) {
-    let (s, t) = (scale(one.size[1], one.axis()), scale(two.size[1], two.axis()));
+fn capsules(one: &Solid, two: &Solid, margin: f64, found: &mut impl FnMut(Touch)) {
+    let (s, t) = (scale(one.size[1], one.axis), scale(two.size[1], two.axis));
     let apart = sub(one.pos, two.pos);
     let (ss, st, tt) = (dot(s, s), -dot(s, t), dot(t, t));
     let (u, v) = (-dot(s, apart), dot(t, apart));
     let determinant = ss * tt - st * st;
     let clip = |x: f64| x.clamp(-1.0, 1.0);
-    let mut at = |x: f64, y: f64| balls(one, add(one.pos, x, s), two, add(two.pos, y, t), margin, found);
+    let mut count = 0;
+    let mut at = |x: f64, y: f64| {
+        balls(one, add(one.pos, x, s), two, add(two.pos, y, t), margin, &mut |touch| {
+            count += 1;
+            found(touch);
+        });
+        count
+    };
     if determinant.abs() >= 1e-15 {
         let (mut x, mut y) = ((tt * u - st * v) / determinant, (ss * v - st * u) / determinant);
         if x.abs() > 1.0 {
@@ -176,13 +155,9 @@ fn capsules(one: &Solid, two: &Solid, margin: f64, found: &mut Touches) {
         return;
     }
     // Side by side: ends against the other's line, until two touch.
-    for (x, y) in [(1.0, clip((v - st) / tt)), (-1.0, clip((v + st) / tt))] {
-        at(x, y);
-    }
-    for (x, y) in [(clip((u - st) / ss), 1.0), (clip((u + st) / ss), -1.0)] {
-        if found.len < 2 {
-            balls(one, add(one.pos, x, s), two, add(two.pos, y, t), margin, found);
-        }
+    at(1.0, clip((v - st) / tt));
+    if at(-1.0, clip((v + st) / tt)) < 2 && at(clip((u - st) / ss), 1.0) < 2 {
+        at(clip((u + st) / ss), -1.0);
     }
 }
 

@@ -10,7 +10,7 @@ use super::tree::{Full, Rows, Tree};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block<const W: usize, const K: usize> {
     /// The degrees of freedom of the entries of each row.
-    pub dofs: [usize; W],
+    pub dofs: [u8; W],
     /// How many of them there are.
     pub width: usize,
     /// How many ancestors the first of them has.
@@ -92,7 +92,7 @@ impl<const W: usize, const K: usize> Block<W, K> {
     fn dot<const N: usize>(&self, k: usize, a: &[f64; N]) -> f64 {
         let mut sum = 0.0;
         for (j, dof) in self.rows[k][..self.width].iter().zip(&self.dofs) {
-            sum += j * a[*dof];
+            sum += j * a[usize::from(*dof)];
         }
         sum
     }
@@ -185,7 +185,7 @@ impl<const W: usize, const K: usize> Block<W, K> {
             let factor = self.weight * pull[k];
             if factor != 0.0 {
                 for (j, dof) in self.rows[k][..self.width].iter().zip(&self.dofs) {
-                    right[*dof] -= factor * j;
+                    right[usize::from(*dof)] -= factor * j;
                 }
             }
         }
@@ -196,7 +196,7 @@ impl<const W: usize, const K: usize> Block<W, K> {
             for d in 0..self.width {
                 let factor = weight * row[d];
                 if factor != 0.0 {
-                    for (m, j) in matrix.0[self.dofs[d]][self.start..=self.start + d].iter_mut().zip(row) {
+                    for (m, j) in matrix.0[usize::from(self.dofs[d])][self.start..=self.start + d].iter_mut().zip(row) {
                         *m += factor * j;
                     }
                 }
@@ -210,7 +210,7 @@ impl<const W: usize, const K: usize> Block<W, K> {
                 let factor = weight * row[d];
                 if factor != 0.0 {
                     for (j, dof) in row[..=d].iter().zip(&self.dofs) {
-                        matrix.0[self.dofs[d]][*dof] += factor * j;
+                        matrix.0[usize::from(self.dofs[d])][usize::from(*dof)] += factor * j;
                     }
                 }
             }
@@ -221,6 +221,8 @@ impl<const W: usize, const K: usize> Block<W, K> {
     pub fn along<const N: usize, const D: usize>(&mut self, tree: &Tree<N, D>, leaf: usize, start: usize) {
         self.start = start;
         self.width = tree.depth[leaf] + 1 - start;
-        self.dofs[..self.width].copy_from_slice(&tree.chain[leaf][start..=tree.depth[leaf]]);
+        for (dof, step) in self.dofs.iter_mut().zip(&tree.chain[leaf][start..=tree.depth[leaf]]) {
+            *dof = *step as u8;
+        }
     }
 }

@@ -354,7 +354,7 @@ impl<const N: usize, const D: usize> Planar<N, D> {
                     row[0] = dot(self.slides[0], direction);
                     row[1] = dot(self.slides[1], direction);
                     for k in 2..block.width {
-                        let above = block.dofs[k] - 2;
+                        let above = usize::from(block.dofs[k]) - 2;
                         let arm = add(point, -1.0, self.poses[above].anchor);
                         row[k] = self.links[above].sign * cross(arm, direction);
                     }
@@ -391,7 +391,7 @@ impl<const N: usize, const D: usize> Planar<N, D> {
             block.along(&self.tree, self.links[fold.links[1]].dof, start);
             block.plain = 1.0;
             for k in 0..block.width {
-                let above = block.dofs[k] - 2;
+                let above = usize::from(block.dofs[k]) - 2;
                 let arm = add(point, -1.0, self.poses[above].anchor);
                 block.rows[0][k] = self.links[above].sign * cross(arm, normal);
             }

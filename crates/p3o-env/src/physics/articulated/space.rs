@@ -92,3 +92,17 @@ pub(super) fn turned(q: Quat, omega: Vec3, seconds: f64) -> Quat {
     let [x, y, z] = scale(sin / rate, omega);
     normalized(compose(q, [cos, x, y, z]))
 }
+
+pub(super) const IDENTITY: Mat3 = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
+
+/// A turn by an angle about an axis of length 1.
+pub(super) fn about(axis: Vec3, angle: f64) -> Mat3 {
+    let (s, c) = libm::sincos(angle);
+    let [x, y, z] = axis;
+    let [a, b, d] = scale(1.0 - c, axis);
+    [
+        [c + x * a, x * b - z * s, x * d + y * s],
+        [y * a + z * s, c + y * b, y * d - x * s],
+        [z * a - y * s, z * b + x * s, c + z * d],
+    ]
+}
