@@ -61,8 +61,8 @@ pub(super) fn reference(soft: &Soft, x: f64) -> (f64, f64, f64) {
 }
 
 impl<const W: usize, const K: usize> Block<W, K> {
-    /// A block without rows.
-    pub fn new() -> Block<W, K> {
+    /// Room for a block.
+    fn new() -> Block<W, K> {
         Block {
             dofs: [0; W],
             width: 0,
@@ -224,5 +224,42 @@ impl<const W: usize, const K: usize> Block<W, K> {
         for (dof, step) in self.dofs.iter_mut().zip(&tree.chain[leaf][start..=tree.depth[leaf]]) {
             *dof = *step as u8;
         }
+    }
+}
+
+/// The blocks of one moment, in room that is used again.
+#[derive(Clone, Debug)]
+pub(super) struct Blocks<const W: usize, const K: usize> {
+    room: Vec<Block<W, K>>,
+    len: usize,
+}
+
+impl<const W: usize, const K: usize> Blocks<W, K> {
+    /// With room for so many; more make it grow.
+    pub fn with_room(blocks: usize) -> Blocks<W, K> {
+        Blocks { room: vec![Block::new(); blocks], len: 0 }
+    }
+
+    pub fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// One more, of one row, the normal. What its rows hold is left from before.
+    pub fn next(&mut self) -> &mut Block<W, K> {
+        if self.len == self.room.len() {
+            self.room.push(Block::new());
+        }
+        let block = &mut self.room[self.len];
+        self.len += 1;
+        (block.len, block.plain, block.contact, block.is_chain) = (1, 1.0, None, true);
+        block
+    }
+}
+
+impl<const W: usize, const K: usize> std::ops::Deref for Blocks<W, K> {
+    type Target = [Block<W, K>];
+
+    fn deref(&self) -> &[Block<W, K>] {
+        &self.room[..self.len]
     }
 }

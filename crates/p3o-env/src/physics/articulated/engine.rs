@@ -182,12 +182,10 @@ where
             let value = qpos[limit.position];
             for (sign, distance) in [(1.0, value - limit.range[0]), (-1.0, limit.range[1] - value)] {
                 if distance < limit.margin {
-                    let mut block = Block::new();
+                    let block = problem.blocks.next();
                     block.along(tree, limit.dof, tree.depth[limit.dof]);
                     block.rows[0][0] = sign;
-                    block.plain = 1.0;
                     block.soften(&limit.soft, distance - limit.margin, limit.weight, qvel);
-                    problem.blocks.push(block);
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! The acceleration as the minimum of a convex function; the folder's README explains it.
 
-use super::constraints::{Block, Values};
+use super::constraints::{Blocks, Values};
 use super::tree::{Full, Rows, Tree};
 
 /// Far more than ever needed (one to three are typical): a bound for states that are not finite.
@@ -12,7 +12,7 @@ const MAX_SEARCH: usize = 60;
 pub(super) struct Problem<const N: usize, const D: usize, const W: usize, const K: usize> {
     pub mass: Rows<N, D>,
     pub force: [f64; N],
-    pub blocks: Vec<Block<W, K>>,
+    pub blocks: Blocks<W, K>,
     /// Of every block at the solution.
     pub values: Vec<Values<K>>,
     ahead: Vec<Values<K>>,
@@ -25,7 +25,7 @@ impl<const N: usize, const D: usize, const W: usize, const K: usize> Problem<N, 
         Problem {
             mass: Rows::zero(),
             force: [0.0; N],
-            blocks: Vec::with_capacity(blocks),
+            blocks: Blocks::with_room(blocks),
             values: Vec::with_capacity(blocks),
             ahead: Vec::with_capacity(blocks),
             active: Vec::with_capacity(blocks),
@@ -37,11 +37,11 @@ impl<const N: usize, const D: usize, const W: usize, const K: usize> Problem<N, 
     pub fn minimize(&mut self, tree: &Tree<N, D>, guess: &[f64; N]) -> [f64; N] {
         self.values.clear();
         if self.blocks.is_empty() {
-            return self.mass.clone().solve(tree, &self.force);
+            return { self.mass }.solve(tree, &self.force);
         }
         let mut a = *guess;
         self.active.clear();
-        for block in &self.blocks {
+        for block in self.blocks.iter() {
             let values = block.values(&a);
             self.active.push(block.below(&values));
             self.values.push(values);

@@ -5,7 +5,7 @@
 
 #![expect(clippy::needless_range_loop, reason = "several arrays share each index, as in the formulas")]
 
-use super::constraints::Block;
+use super::constraints::Blocks;
 use super::engine::{Contact, Mechanism, Moments};
 use super::model::{Kind, Model, Pair, Shape};
 use super::newton::Problem;
@@ -327,7 +327,7 @@ impl<const N: usize, const D: usize> Planar<N, D> {
         }
     }
 
-    fn touch(&mut self, v: &[f64; N], blocks: &mut Vec<Block<D, ROWS>>) {
+    fn touch(&mut self, v: &[f64; N], blocks: &mut Blocks<D, ROWS>) {
         self.contacts.clear();
         let height = dot(self.root, self.up);
         let side = turned(self.up);
@@ -342,11 +342,9 @@ impl<const N: usize, const D: usize> Planar<N, D> {
                     continue;
                 }
                 let point = add(centre, -(foot.radius + distance / 2.0), self.up);
-                let mut block = Block::new();
+                let block = blocks.next();
                 block.along(&self.tree, self.links[foot.link].dof, 0);
-                if foot.pair.dimensions == 1 {
-                    block.plain = 1.0;
-                } else {
+                if foot.pair.dimensions > 1 {
                     (block.len, block.plain) = (2, 2.0);
                     block.friction[1] = foot.pair.friction[0];
                 }
@@ -361,7 +359,6 @@ impl<const N: usize, const D: usize> Planar<N, D> {
                 }
                 block.soften(&foot.pair.soft, distance - foot.pair.margin, foot.scale, v);
                 block.contact = Some(self.contacts.len());
-                blocks.push(block);
                 self.contacts.push(self.contact(foot.pair, point, self.up, distance));
             }
         }
@@ -370,7 +367,7 @@ impl<const N: usize, const D: usize> Planar<N, D> {
         }
     }
 
-    fn fold(&mut self, f: usize, v: &[f64; N], blocks: &mut Vec<Block<D, ROWS>>) {
+    fn fold(&mut self, f: usize, v: &[f64; N], blocks: &mut Blocks<D, ROWS>) {
         let fold = &self.folds[f];
         let [one, two] = fold.links.map(|link| self.poses[link]);
         let (a, b) = (add(one.at, 1.0, one.turn(fold.middles[0])), add(two.at, 1.0, two.turn(fold.middles[1])));
@@ -386,10 +383,9 @@ impl<const N: usize, const D: usize> Planar<N, D> {
             // Where the axes cross, the original's normal leaves the plane, and its contact moves nothing.
             let normal = if length < 1e-15 { [0.0; 2] } else { [gap[0] / length, gap[1] / length] };
             let point = add(a, fold.radii[0] + distance / 2.0, normal);
-            let mut block = Block::new();
+            let block = blocks.next();
             let start = self.tree.depth[self.links[fold.links[0]].dof] + 1;
             block.along(&self.tree, self.links[fold.links[1]].dof, start);
-            block.plain = 1.0;
             for k in 0..block.width {
                 let above = usize::from(block.dofs[k]) - 2;
                 let arm = add(point, -1.0, self.poses[above].anchor);
@@ -397,7 +393,6 @@ impl<const N: usize, const D: usize> Planar<N, D> {
             }
             block.soften(&fold.pair.soft, distance - fold.pair.margin, fold.scale, v);
             block.contact = Some(self.contacts.len());
-            blocks.push(block);
             self.contacts.push(self.contact(fold.pair, point, normal, distance));
         }
     }

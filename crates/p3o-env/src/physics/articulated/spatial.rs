@@ -6,7 +6,7 @@
 #![expect(clippy::needless_range_loop, reason = "several arrays share each index, as in the formulas")]
 
 use super::collide::{Solid, Touch, tangents, touches};
-use super::constraints::Block;
+use super::constraints::{Block, Blocks};
 use super::engine::{Contact, Mechanism, Moments};
 use super::model::{Kind, Model, Pair, Shape};
 use super::newton::Problem;
@@ -449,7 +449,7 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
         }
     }
 
-    fn touch(&mut self, v: &[f64; N], blocks: &mut Vec<Block<D, K>>) {
+    fn touch(&mut self, v: &[f64; N], blocks: &mut Blocks<D, K>) {
         self.contacts.clear();
         self.frames.clear();
         for (solid, fixed) in self.solids.iter_mut().zip(&self.fixed) {
@@ -475,12 +475,10 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
             touches(one, two, near.pair.margin, |touch| {
                 let [first, second] = if near.pair.dimensions == 1 { [[0.0; 3]; 2] } else { tangents(&touch) };
                 let frame = [touch.normal, first, second];
-                blocks.push(Block::new());
-                if let Some(block) = blocks.last_mut() {
-                    near.rows(motions, centres, &touch, &frame, block);
-                    block.soften(&near.pair.soft, touch.distance - near.pair.margin, near.scale, v);
-                    block.contact = Some(contacts.len());
-                }
+                let block = blocks.next();
+                near.rows(motions, centres, &touch, &frame, block);
+                block.soften(&near.pair.soft, touch.distance - near.pair.margin, near.scale, v);
+                block.contact = Some(contacts.len());
                 frames.push(frame);
                 let Touch { pos, normal, distance, .. } = touch;
                 let geoms = near.pair.geoms;
