@@ -5,6 +5,8 @@ use super::tree::{Full, Rows, Tree};
 
 /// Far more than ever needed (one to three are typical): a bound for states that are not finite.
 const MAX_STEPS: usize = 60;
+/// The first steps go all the way: mostly that is enough, and no search is needed.
+const BOLD_STEPS: usize = 4;
 const MAX_SEARCH: usize = 60;
 
 /// Constraints of one moment and the room that the search needs.
@@ -46,7 +48,7 @@ impl<const N: usize, const D: usize, const W: usize, const K: usize> Problem<N, 
             self.active.push(block.below(&values));
             self.values.push(values);
         }
-        for _ in 0..MAX_STEPS {
+        for turn in 0..MAX_STEPS {
             let target = self.solve(tree);
             self.ahead.clear();
             let mut same = true;
@@ -65,6 +67,14 @@ impl<const N: usize, const D: usize, const W: usize, const K: usize> Problem<N, 
             if same || step <= 1e-30 * size {
                 std::mem::swap(&mut self.values, &mut self.ahead);
                 return target;
+            }
+            if turn < BOLD_STEPS {
+                a = target;
+                std::mem::swap(&mut self.values, &mut self.ahead);
+                for (i, block) in self.blocks.iter().enumerate() {
+                    self.active[i] = block.below(&self.values[i]);
+                }
+                continue;
             }
             let direction: [f64; N] = std::array::from_fn(|i| target[i] - a[i]);
             let t = self.search(tree, &a, &direction);

@@ -231,6 +231,9 @@ struct Near {
     is_chain: bool,
 }
 
+/// Pairs that are further apart than this are not looked at until a geom has moved half as far.
+const GAP: f64 = 0.1;
+
 /// A body in space with its poses of the last evaluation. The world stands first in every list.
 #[derive(Clone, Debug)]
 pub(super) struct Spatial<const N: usize, const D: usize, const K: usize> {
@@ -240,6 +243,9 @@ pub(super) struct Spatial<const N: usize, const D: usize, const K: usize> {
     joints: Vec<Joint>,
     parts: Vec<Part>,
     nears: Vec<Near>,
+    /// Pairs on the ground, then those that were less than [`GAP`] apart when places were last kept.
+    close: Vec<usize>,
+    kept: Vec<Vec3>,
     fixed: Vec<Fixed>,
     solids: Vec<Solid>,
     nodes: [Node; N],
@@ -280,6 +286,8 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
         };
         Spatial {
             model,
+            close: Vec::with_capacity(model.pairs.len()),
+            kept: Vec::with_capacity(model.geoms.len()),
             nears: model.pairs.iter().map(|pair| near(model, pair, &links, &parts, &tree)).collect(),
             tree,
             joints,
@@ -449,6 +457,29 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
         }
     }
 
+    /// Finds the pairs that are worth a look, if geoms have moved since the last time.
+    fn keep(&mut self) {
+        let moved = |(solid, kept): (&Solid, &Vec3)| {
+            let way = sub(solid.pos, *kept);
+            dot(way, way)
+        };
+        let most = self.solids.iter().zip(&self.kept).map(moved).fold(0.0, f64::max);
+        if self.kept.len() == self.solids.len() && most < GAP * GAP / 4.0 {
+            return;
+        }
+        self.kept.clear();
+        self.kept.extend(self.solids.iter().map(|solid| solid.pos));
+        self.close.clear();
+        for (i, near) in self.nears.iter().enumerate() {
+            let [one, two] = near.pair.geoms.map(|geom| self.solids[geom].pos);
+            let (apart, reach) = (sub(two, one), near.reach + GAP);
+            let is_far = dot(apart, apart) > reach * reach;
+            if near.on_plane || !is_far {
+                self.close.push(i);
+            }
+        }
+    }
+
     fn touch(&mut self, v: &[f64; N], blocks: &mut Blocks<D, K>) {
         self.contacts.clear();
         self.frames.clear();
@@ -460,8 +491,9 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
                 solid.axes = product(&node.axes, &fixed.axes);
             }
         }
-        let Spatial { nears, solids, contacts, frames, motions, centres, .. } = self;
-        for near in nears.iter() {
+        self.keep();
+        let Spatial { nears, close, solids, contacts, frames, motions, centres, .. } = self;
+        for near in close.iter().map(|near| &nears[*near]) {
             let [one, two] = near.pair.geoms.map(|geom| &solids[geom]);
             let apart = sub(two.pos, one.pos);
             let is_far = if near.on_plane {

@@ -18,6 +18,7 @@ pub(super) struct Tree<const N: usize, const D: usize> {
 impl<const N: usize, const D: usize> Tree<N, D> {
     /// From the parent of each, which is a lower number.
     pub fn new(parents: &[Option<usize>]) -> Tree<N, D> {
+        const { assert!(D <= 8 || D % 4 == 0, "long rows are taken in fours") };
         let mut tree = Tree { depth: [0; N], chain: [[0; D]; N] };
         for (i, parent) in parents.iter().enumerate() {
             if let Some(parent) = *parent {
@@ -60,6 +61,7 @@ impl<const N: usize, const D: usize> Rows<N, D> {
         for i in (0..N).rev() {
             let (row, chain, depth) = (self.0[i], &tree.chain[i], tree.depth[i]);
             inverse[i] = 1.0 / row[depth];
+            let mut factors = [0.0; D];
             for k in (0..depth).rev() {
                 let factor = row[k] * inverse[i];
                 let above = &mut self.0[chain[k]];
@@ -69,15 +71,16 @@ impl<const N: usize, const D: usize> Rows<N, D> {
                         above[l] -= factor * row[l];
                     }
                 } else {
-                    for (above, row) in above.chunks_mut(4).zip(row.chunks(4)).take(k / 4 + 1) {
+                    for (above, row) in above.chunks_exact_mut(4).zip(row.chunks_exact(4)).take(k / 4 + 1) {
                         for (above, row) in above.iter_mut().zip(row) {
                             *above -= factor * row;
                         }
                     }
                 }
                 x[chain[k]] -= factor * x[i];
-                self.0[i][k] = factor;
+                factors[k] = factor;
             }
+            self.0[i] = factors;
         }
         for i in 0..N {
             let (row, chain) = (&self.0[i], &tree.chain[i]);
