@@ -46,6 +46,7 @@ pub mod tasks;
 mod vase;
 mod vec_env;
 mod vector;
+mod velocity;
 
 pub use ant_circle::{AntCircle, CircleStart};
 pub use arena::ArenaView;
@@ -63,3 +64,4 @@ pub use simple_spread::{SimpleSpread, SpreadReward, SpreadSemantics};
 pub use tasks::{TASKS, TaskError, TaskInfo};
 pub use vec_env::VecEnv;
 pub use vector::{Stepper, VectorEnv, VectorStep, WorldError};
+pub use velocity::{Runner, Velocity};

@@ -78,6 +78,15 @@ impl StateReader {
         self.take(name)?.try_into().map_err(wrong)
     }
 
+    /// A list of exactly `len` numbers.
+    pub fn list(&mut self, name: &'static str, len: usize) -> Result<Vec<f64>, StateError> {
+        let values = self.take(name)?;
+        if values.len() == len {
+            return Ok(values);
+        }
+        Err(StateError::Length { name, found: values.len(), expected: len.to_string() })
+    }
+
     /// A list of points; `count` says how many there may be.
     pub fn points(&mut self, name: &'static str, count: RangeInclusive<usize>) -> Result<Vec<[f64; 2]>, StateError> {
         let values = self.take(name)?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     AntCircle, CircleStart, Env, GatherObs, GoalLevel, Joint, Navigation, OpenEnv, Pillars, PointCircle, PointGather,
-    PointGoal, SimpleSpread, SpreadReward, SpreadSemantics, Team,
+    PointGoal, Runner, SimpleSpread, SpreadReward, SpreadSemantics, Team, Velocity,
 };
 
 /// A task that [`make`] can build.
@@ -309,6 +309,48 @@ pub static TASKS: &[TaskInfo] = &[
             _ => Box::new(Joint::product(spread(values))),
         },
         team: Some(|values| Box::new(Team::new(spread(values).with_own_first()))),
+    },
+    TaskInfo {
+        name: "AntVelocity",
+        summary: "run on four legs below a speed limit, and do not fall (Safety-Gymnasium's SafetyAntVelocity-v1)",
+        options: &[],
+        build: |_| Box::new(Velocity::new(Runner::Ant)),
+        team: None,
+    },
+    TaskInfo {
+        name: "HalfCheetahVelocity",
+        summary: "run on two legs in a plane below a speed limit (Safety-Gymnasium's SafetyHalfCheetahVelocity-v1)",
+        options: &[],
+        build: |_| Box::new(Velocity::new(Runner::HalfCheetah)),
+        team: None,
+    },
+    TaskInfo {
+        name: "HopperVelocity",
+        summary: "hop on one leg in a plane below a speed limit, and do not fall (Safety-Gymnasium's SafetyHopperVelocity-v1)",
+        options: &[],
+        build: |_| Box::new(Velocity::new(Runner::Hopper)),
+        team: None,
+    },
+    TaskInfo {
+        name: "Walker2dVelocity",
+        summary: "walk on two legs in a plane below a speed limit, and do not fall (Safety-Gymnasium's SafetyWalker2dVelocity-v1)",
+        options: &[],
+        build: |_| Box::new(Velocity::new(Runner::Walker2d)),
+        team: None,
+    },
+    TaskInfo {
+        name: "SwimmerVelocity",
+        summary: "swim in a plane below a speed limit (Safety-Gymnasium's SafetySwimmerVelocity-v1)",
+        options: &[],
+        build: |_| Box::new(Velocity::new(Runner::Swimmer)),
+        team: None,
+    },
+    TaskInfo {
+        name: "HumanoidVelocity",
+        summary: "run on two legs below a speed limit, and do not fall (Safety-Gymnasium's SafetyHumanoidVelocity-v1)",
+        options: &[],
+        build: |_| Box::new(Velocity::new(Runner::Humanoid)),
+        team: None,
     },
 ];
 

@@ -3,6 +3,7 @@
 mod ant;
 mod ant_circle;
 mod ant_textbook;
+mod bodies;
 mod circle;
 mod episodes;
 mod every_task;
@@ -18,3 +19,4 @@ mod task_list;
 mod util;
 mod vases;
 mod vector;
+mod velocity;

@@ -1,6 +1,7 @@
 //! Bodies that move: the physics of the tasks, without rewards and costs.
 
 pub mod ant;
+pub mod articulated;
 pub mod contact;
 pub mod particles;
 pub mod point;

@@ -1,0 +1,15 @@
+//! The bodies, as tools/parity/bodies.py writes them.
+
+mod ant;
+mod half_cheetah;
+mod hopper;
+mod humanoid;
+mod swimmer;
+mod walker2d;
+
+pub use ant::ANT;
+pub use half_cheetah::HALF_CHEETAH;
+pub use hopper::HOPPER;
+pub use humanoid::HUMANOID;
+pub use swimmer::SWIMMER;
+pub use walker2d::WALKER2D;

@@ -1,0 +1,151 @@
+//! The acceleration as the minimum of a convex function; the folder's README explains it.
+
+use super::constraints::{Blocks, Values};
+use super::tree::{Full, Rows, Tree};
+
+/// Far more than ever needed (one to three are typical): a bound for states that are not finite.
+const MAX_STEPS: usize = 60;
+/// The first steps go all the way: mostly that is enough, and no search is needed.
+const BOLD_STEPS: usize = 4;
+const MAX_SEARCH: usize = 60;
+
+/// Constraints of one moment and the room that the search needs.
+#[derive(Clone, Debug)]
+pub(super) struct Problem<const N: usize, const D: usize, const W: usize, const K: usize> {
+    pub mass: Rows<N, D>,
+    pub force: [f64; N],
+    pub blocks: Blocks<W, K>,
+    /// Of every block at the solution.
+    pub values: Vec<Values<K>>,
+    ahead: Vec<Values<K>>,
+    active: Vec<u16>,
+}
+
+impl<const N: usize, const D: usize, const W: usize, const K: usize> Problem<N, D, W, K> {
+    /// With room for so many blocks; more make it grow.
+    pub fn with_room(blocks: usize) -> Problem<N, D, W, K> {
+        Problem {
+            mass: Rows::zero(),
+            force: [0.0; N],
+            blocks: Blocks::with_room(blocks),
+            values: Vec::with_capacity(blocks),
+            ahead: Vec::with_capacity(blocks),
+            active: Vec::with_capacity(blocks),
+        }
+    }
+
+    /// argmin over a of `a' M a / 2 - f' a + sum over edges of weight min(0, J a + offset)^2 / 2`, from a guess that affects
+    /// only the number of steps.
+    pub fn minimize(&mut self, tree: &Tree<N, D>, guess: &[f64; N]) -> [f64; N] {
+        self.values.clear();
+        if self.blocks.is_empty() {
+            return { self.mass }.solve(tree, &self.force);
+        }
+        let mut a = *guess;
+        self.active.clear();
+        for block in self.blocks.iter() {
+            let values = block.values(&a);
+            self.active.push(block.below(&values));
+            self.values.push(values);
+        }
+        for turn in 0..MAX_STEPS {
+            let target = self.solve(tree);
+            self.ahead.clear();
+            let mut same = true;
+            for (block, active) in self.blocks.iter().zip(&self.active) {
+                let values = block.values(&target);
+                same &= block.below(&values) == *active;
+                self.ahead.push(values);
+            }
+            let (mut step, mut size) = (0.0, 0.0);
+            for i in 0..N {
+                step += (target[i] - a[i]) * (target[i] - a[i]);
+                size += target[i] * target[i];
+            }
+            // Either the same edges push at both ends, and the quadratic's minimum is the function's; or an edge is at its
+            // target to the last digit, and it does not matter on which side.
+            if same || step <= 1e-30 * size {
+                std::mem::swap(&mut self.values, &mut self.ahead);
+                return target;
+            }
+            if turn < BOLD_STEPS {
+                a = target;
+                std::mem::swap(&mut self.values, &mut self.ahead);
+                for (i, block) in self.blocks.iter().enumerate() {
+                    self.active[i] = block.below(&self.values[i]);
+                }
+                continue;
+            }
+            let direction: [f64; N] = std::array::from_fn(|i| target[i] - a[i]);
+            let t = self.search(tree, &a, &direction);
+            for i in 0..N {
+                a[i] += t * direction[i];
+            }
+            for (i, block) in self.blocks.iter().enumerate() {
+                let (values, ahead) = (&mut self.values[i], &self.ahead[i]);
+                for k in 0..block.len {
+                    values[k] += t * (ahead[k] - values[k]);
+                }
+                self.active[i] = block.below(values);
+            }
+        }
+        a
+    }
+
+    /// The minimum of the quadratic that the active edges make.
+    fn solve(&self, tree: &Tree<N, D>) -> [f64; N] {
+        let mut right = self.force;
+        let on = || self.blocks.iter().zip(&self.active).filter(|(_, active)| **active != 0);
+        if on().all(|(block, _)| block.is_chain) {
+            let mut matrix = self.mass;
+            on().for_each(|(block, active)| block.load_tree(*active, &mut matrix, &mut right));
+            matrix.solve(tree, &right)
+        } else {
+            let mut matrix = Full::of(&self.mass, tree);
+            on().for_each(|(block, active)| block.load_full(*active, &mut matrix, &mut right));
+            matrix.solve(&right)
+        }
+    }
+
+    /// Where in (0, 1] the function is least on the line `a + t direction`: the zero of a slope that rises in straight
+    /// pieces, found by Newton's method inside a shrinking bracket.
+    fn search(&self, tree: &Tree<N, D>, a: &[f64; N], direction: &[f64; N]) -> f64 {
+        let along = self.mass.times(tree, direction);
+        let (mut start, mut bend) = (0.0, 0.0);
+        for i in 0..N {
+            start += along[i] * a[i] - direction[i] * self.force[i];
+            bend += along[i] * direction[i];
+        }
+        let slope_at = |t: f64| {
+            let (mut slope, mut curvature) = (start + t * bend, bend);
+            for (i, block) in self.blocks.iter().enumerate() {
+                let (s, c) = block.slope(&self.values[i], &self.ahead[i], t);
+                slope += s;
+                curvature += c;
+            }
+            (slope, curvature)
+        };
+        let (mut low, mut high, mut t) = (0.0, 1.0, 1.0);
+        let (mut slope, mut curvature) = slope_at(t);
+        if slope <= 0.0 {
+            return 1.0;
+        }
+        for _ in 0..MAX_SEARCH {
+            let newton = t - slope / curvature;
+            let next = if newton > low && newton < high { newton } else { 0.5 * (low + high) };
+            if (next - t).abs() <= 1e-15 {
+                break;
+            }
+            t = next;
+            (slope, curvature) = slope_at(t);
+            if slope > 0.0 {
+                high = t;
+            } else if slope < 0.0 {
+                low = t;
+            } else {
+                break;
+            }
+        }
+        t
+    }
+}

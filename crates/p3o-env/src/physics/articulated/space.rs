@@ -1,0 +1,108 @@
+//! Vectors, quaternions and spatial vectors.
+
+pub(super) type Vec3 = [f64; 3];
+pub(super) type Quat = [f64; 4];
+/// Columns are the axes of the turned frame: `m[i][j]` is component i of axis j.
+pub(super) type Mat3 = [[f64; 3]; 3];
+
+#[inline]
+pub(super) fn dot(a: Vec3, b: Vec3) -> f64 {
+    a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+}
+
+#[inline]
+pub(super) fn cross(a: Vec3, b: Vec3) -> Vec3 {
+    [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+}
+
+/// `a + s b`
+#[inline]
+pub(super) fn add(a: Vec3, s: f64, b: Vec3) -> Vec3 {
+    [a[0] + s * b[0], a[1] + s * b[1], a[2] + s * b[2]]
+}
+
+#[inline]
+pub(super) fn sub(a: Vec3, b: Vec3) -> Vec3 {
+    [a[0] - b[0], a[1] - b[1], a[2] - b[2]]
+}
+
+#[inline]
+pub(super) fn scale(s: f64, a: Vec3) -> Vec3 {
+    [s * a[0], s * a[1], s * a[2]]
+}
+
+#[inline]
+pub(super) fn times(m: &Mat3, v: Vec3) -> Vec3 {
+    [dot(m[0], v), dot(m[1], v), dot(m[2], v)]
+}
+
+#[inline]
+pub(super) fn column(m: &Mat3, j: usize) -> Vec3 {
+    [m[0][j], m[1][j], m[2][j]]
+}
+
+#[inline]
+pub(super) fn product(a: &Mat3, b: &Mat3) -> Mat3 {
+    let mut c = [[0.0; 3]; 3];
+    for i in 0..3 {
+        for j in 0..3 {
+            c[i][j] = a[i][0] * b[0][j] + a[i][1] * b[1][j] + a[i][2] * b[2][j];
+        }
+    }
+    c
+}
+
+/// The rotation that a unit quaternion stands for.
+#[inline]
+pub(super) fn matrix([w, x, y, z]: Quat) -> Mat3 {
+    [
+        [w * w + x * x - y * y - z * z, 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)],
+        [2.0 * (x * y + w * z), w * w - x * x + y * y - z * z, 2.0 * (y * z - w * x)],
+        [2.0 * (x * z - w * y), 2.0 * (y * z + w * x), w * w - x * x - y * y + z * z],
+    ]
+}
+
+pub(super) fn rotate(q: Quat, v: Vec3) -> Vec3 {
+    times(&matrix(q), v)
+}
+
+#[inline]
+pub(super) fn compose([a, b, c, d]: Quat, [w, x, y, z]: Quat) -> Quat {
+    [
+        a * w - b * x - c * y - d * z,
+        a * x + b * w + c * z - d * y,
+        a * y - b * z + c * w + d * x,
+        a * z + b * y - c * x + d * w,
+    ]
+}
+
+#[inline]
+pub(super) fn normalized(q: Quat) -> Quat {
+    let norm = (q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]).sqrt();
+    if norm < 1e-15 { [1.0, 0.0, 0.0, 0.0] } else { q.map(|v| v / norm) }
+}
+
+/// The orientation `q` after turning for `seconds` at the rate `omega` in its own frame.
+pub(super) fn turned(q: Quat, omega: Vec3, seconds: f64) -> Quat {
+    let rate = dot(omega, omega).sqrt();
+    if rate < 1e-15 {
+        return normalized(q);
+    }
+    let (sin, cos) = libm::sincos(0.5 * rate * seconds);
+    let [x, y, z] = scale(sin / rate, omega);
+    normalized(compose(q, [cos, x, y, z]))
+}
+
+pub(super) const IDENTITY: Mat3 = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
+
+/// A turn by an angle about an axis of length 1.
+pub(super) fn about(axis: Vec3, angle: f64) -> Mat3 {
+    let (s, c) = libm::sincos(angle);
+    let [x, y, z] = axis;
+    let [a, b, d] = scale(1.0 - c, axis);
+    [
+        [c + x * a, x * b - z * s, x * d + y * s],
+        [y * a + z * s, c + y * b, y * d - x * s],
+        [z * a - y * s, z * b + x * s, c + z * d],
+    ]
+}

@@ -1,0 +1,58 @@
+"""Whole random episodes of Safety-Gymnasium's velocity tasks and of ours: means of return, cost and length.
+
+    cargo build --release -p p3o-env --example episodes
+    python tools/parity/velocity.py --ours target/release/examples/episodes --episodes 1000
+
+Exits with 1 if two means are further apart than three standard errors of their difference (at 18 comparisons, two would be
+exceeded by chance more often than not).
+"""
+
+import argparse
+import subprocess
+import sys
+
+import numpy as np
+import safety_gymnasium
+
+BODIES = ["HalfCheetah", "Hopper", "Walker2d", "Swimmer", "Ant", "Humanoid"]
+
+
+def original(body, episodes):
+    env = safety_gymnasium.make(f"Safety{body}Velocity-v1")
+    rng = np.random.default_rng(0)
+    rows = []
+    for episode in range(episodes):
+        env.reset(seed=episode)
+        total = np.zeros(3)
+        done = False
+        while not done:
+            action = rng.uniform(env.action_space.low, env.action_space.high)
+            _, reward, cost, terminated, truncated, _ = env.step(action.astype(np.float32))
+            total += [reward, cost, 1]
+            done = terminated or truncated
+        rows.append(total)
+    return np.array(rows)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--ours", required=True)
+    parser.add_argument("--episodes", type=int, default=1000)
+    parser.add_argument("--only", nargs="*", default=BODIES)
+    args = parser.parse_args()
+    far = 0
+    for body in args.only:
+        text = subprocess.run([args.ours, f"{body}Velocity", str(args.episodes)], check=True, capture_output=True, text=True).stdout
+        ours = np.array([[float(word) for word in line.split()] for line in text.splitlines()])
+        theirs = original(body, args.episodes)
+        for i, name in enumerate(["return", "cost", "length"]):
+            a, b = ours[:, i], theirs[:, i]
+            error = np.sqrt(a.var(ddof=1) / len(a) + b.var(ddof=1) / len(b))
+            apart = abs(a.mean() - b.mean()) / error if error > 0 else 0.0
+            far += apart > 3
+            print(f"{body:12} {name:7} ours {a.mean():10.4f}  original {b.mean():10.4f}  apart by {apart:.2f} standard errors ({error:.4f})", flush=True)
+    sys.exit(int(far > 0))
+
+
+if __name__ == "__main__":
+    main()
