@@ -36,6 +36,8 @@ pub enum Command {
     Plot(PlotArgs),
     /// Run the paper's experiments on all cores and report what agrees with it; killed and started again, it goes on.
     Reproduce(ReproduceArgs),
+    /// Run the tasks on which the field publishes results, all algorithms on all cores, and report them beside those; started again, it goes on.
+    Benchmark(BenchmarkArgs),
     /// Show the tasks with their costs and options, the algorithms, the presets, and the runs in ./runs.
     List,
     /// Show every setting of a run with its value, its meaning, what it takes, and where the value comes from.
@@ -160,24 +162,42 @@ pub struct ReproduceArgs {
     /// table1, single, kappa, limits, navigation, spread, pointgoal or all; trials, alone, are the runs that choose settings.
     #[arg(required = true)]
     pub experiments: Vec<String>,
-    /// smoke: seconds, to see that it works; cpu: hours on two cores; paper: its networks and 10^7 steps.
+    /// Train on this task alone; the report has all that is finished. May be given several times.
+    #[arg(long, value_name = "TASK")]
+    pub only: Vec<String>,
+    /// How.
+    #[command(flatten)]
+    pub how: SeriesArgs,
+}
+
+/// Arguments of `benchmark`.
+#[derive(Args)]
+pub struct BenchmarkArgs {
+    /// The tasks to train on; the report has all that is finished [default: all].
+    pub tasks: Vec<String>,
+    /// How.
+    #[command(flatten)]
+    pub how: SeriesArgs,
+}
+
+/// What commands have in common that make a report of many runs.
+#[derive(Args)]
+pub struct SeriesArgs {
+    /// smoke: seconds, to see that it works; cpu: hours on two cores; paper: its networks and 10^7 steps; published: 10^7 steps and 64x64 networks, as the benchmark is published.
     #[arg(long, default_value = "cpu")]
     pub scale: String,
     /// Runs of each curve, with the seeds 100, 101, ..., of trials 1000, 1001, ... [default: the scale's, 2 to 5].
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=900))]
     pub seeds: Option<u16>,
-    /// The folder of all runs and of the report.
-    #[arg(long, value_name = "DIR", default_value = "reproduce")]
-    pub out: PathBuf,
+    /// The folder of all runs and of the report [default: named like the command].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
     /// Runs at a time; the results do not depend on it [default: all cores; with a GPU a quarter, at least 2].
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
     /// Where its networks learn.
     #[command(flatten)]
     pub place: DeviceArgs,
-    /// Train on this task alone; the report has all that is finished. May be given several times.
-    #[arg(long, value_name = "TASK")]
-    pub only: Vec<String>,
     /// Train the K-th of N shares of the runs alone, in any order and on any machines; --report-only puts them together.
     #[arg(long, value_name = "K/N", conflicts_with = "report_only")]
     pub shard: Option<Shard>,

@@ -1,6 +1,6 @@
-//! `p3o reproduce`: the paper's experiments, from an empty folder to a report.
+//! `p3o reproduce` and `p3o benchmark`: the paper's experiments and the field's tasks, from an empty folder to a report.
 
-use crate::args::ReproduceArgs;
+use crate::args::{BenchmarkArgs, ReproduceArgs, SeriesArgs};
 use crate::device::Device;
 use crate::dry_run::at_a_time;
 use crate::screen::{Bars, Grid, duration, say};
@@ -12,7 +12,7 @@ use p3o::record::write_atomic;
 use p3o_lab::reproduce::document::Block;
 use p3o_lab::reproduce::estimate::{Estimate, estimate};
 use p3o_lab::reproduce::results::{self, Known};
-use p3o_lab::reproduce::{Experiment, Plan, Results, Scale, TrialPlan, Trials, report};
+use p3o_lab::reproduce::{BENCHMARK, Book, Experiment, PAPER, Plan, Results, Scale, TrialPlan, Trials, report};
 use p3o_lab::sweep::{Job, Workers, memory, sweep, to_do};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,18 +21,43 @@ use std::sync::atomic::Ordering;
 /// What the runs are called that choose settings.
 const TRIALS: &str = "trials";
 
-/// `p3o reproduce`
-pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
-    if args.experiments.iter().any(|name| name == TRIALS) {
-        return trials(args);
+/// What is asked for: runs of some experiments, and a report of them.
+struct Series {
+    book: &'static Book,
+    experiments: Vec<String>,
+    only: Vec<String>,
+    out: PathBuf,
+    how: SeriesArgs,
+}
+
+impl Series {
+    fn new(book: &'static Book, experiments: Vec<String>, only: Vec<String>, how: SeriesArgs) -> Series {
+        let out = how.out.clone().unwrap_or_else(|| PathBuf::from(book.command));
+        Series { book, experiments, only, out, how }
     }
-    let experiments = Experiment::named(&args.experiments)?;
-    let plan = Plan::new(experiments, Scale::named(&args.scale)?, args.seeds, &args.out)?;
+}
+
+/// `p3o reproduce`
+pub fn reproduce(args: ReproduceArgs) -> Result<(), Failure> {
+    let series = Series::new(&PAPER, args.experiments, args.only, args.how);
+    if series.experiments.iter().any(|name| name == TRIALS) { trials(&series) } else { experiments(&series) }
+}
+
+/// `p3o benchmark`
+pub fn benchmark(args: BenchmarkArgs) -> Result<(), Failure> {
+    let all = BENCHMARK.all().into_iter().map(|experiment| experiment.name).collect();
+    experiments(&Series::new(&BENCHMARK, all, args.tasks, args.how))
+}
+
+/// The runs of experiments and what they say.
+fn experiments(args: &Series) -> Result<(), Failure> {
+    let experiments = args.book.named(&args.experiments)?;
+    let plan = Plan::new(experiments, Scale::named(&args.how.scale)?, args.how.seeds, &args.out)?;
     let (jobs, names) = wanted(args, &plan.jobs, &plan.names)?;
     let device = device(args)?;
     let names_of = |plan: &Plan| plan.experiments.iter().map(|e| e.name.clone()).collect::<Vec<_>>();
     let trained = train(args, device.as_ref(), &jobs, &names, &command(args, &names_of(&plan)));
-    if args.shard.is_none() {
+    if args.how.shard.is_none() {
         report(args, &plan, &|plan| command(args, &names_of(plan)))?;
     }
     trained?.iter().for_each(|pace| say!("{pace}"));
@@ -40,15 +65,15 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
 }
 
 /// The runs by which the settings of the contest are chosen, and the table of them.
-fn trials(args: &ReproduceArgs) -> Result<(), Failure> {
+fn trials(args: &Series) -> Result<(), Failure> {
     if args.experiments.len() > 1 {
         return Err(Failure::Usage(format!("{TRIALS} are run alone, without experiments beside them")));
     }
-    let plan = TrialPlan::new(Trials::of_contest(), Scale::named(&args.scale)?, args.seeds, &args.out)?;
+    let plan = TrialPlan::new(Trials::of_contest(), Scale::named(&args.how.scale)?, args.how.seeds, &args.out)?;
     let (jobs, names) = wanted(args, &plan.jobs, &plan.names)?;
     let device = device(args)?;
     let trained = train(args, device.as_ref(), &jobs, &names, &command(args, &args.experiments));
-    if args.shard.is_none() {
+    if args.how.shard.is_none() {
         report_trials(args, &plan)?;
     }
     trained?.iter().for_each(|pace| say!("{pace}"));
@@ -56,7 +81,7 @@ fn trials(args: &ReproduceArgs) -> Result<(), Failure> {
 }
 
 /// The table of what is finished of them.
-fn report_trials(args: &ReproduceArgs, plan: &TrialPlan) -> Result<(), Failure> {
+fn report_trials(args: &Series, plan: &TrialPlan) -> Result<(), Failure> {
     let _lock = sitting::report_lock(&args.out)?;
     let made: Vec<Known> = plan.jobs.iter().map(Known::of).collect();
     let folder = report_folder(args)?;
@@ -81,32 +106,32 @@ fn report_trials(args: &ReproduceArgs, plan: &TrialPlan) -> Result<(), Failure> 
 }
 
 /// The runs that are to be trained, of the wanted tasks and of the shard, with their names.
-fn wanted(args: &ReproduceArgs, jobs: &[Job], names: &[String]) -> Result<(Vec<Job>, Vec<String>), Failure> {
+fn wanted(args: &Series, jobs: &[Job], names: &[String]) -> Result<(Vec<Job>, Vec<String>), Failure> {
     let tasks: BTreeSet<&str> = jobs.iter().map(|job| job.config.task.as_str()).collect();
     args.only.iter().try_for_each(|task| known("task", task, tasks.iter().copied()))?;
     let is_wanted = |job: &Job| args.only.is_empty() || args.only.contains(&job.config.task);
     let wanted = jobs.iter().cloned().zip(names.iter().cloned()).filter(|(job, _)| is_wanted(job));
     let (jobs, names): (Vec<Job>, Vec<String>) = wanted.unzip();
-    let share = sitting::share(args.shard, &jobs);
+    let share = sitting::share(args.how.shard, &jobs);
     Ok(share.into_iter().map(|i| (jobs[i].clone(), names[i].clone())).unzip())
 }
 
 /// Where the runs learn; nowhere if only a report is wanted.
-fn device(args: &ReproduceArgs) -> Result<Option<Device>, Failure> {
-    if args.report_only { Ok(None) } else { Device::of(&args.place).map(Some) }
+fn device(args: &Series) -> Result<Option<Device>, Failure> {
+    if args.how.report_only { Ok(None) } else { Device::of(&args.how.place).map(Some) }
 }
 
 /// Runs what is not finished yet, if there is a device for it; returns a sentence on this sitting if it made more than one run.
 /// `again` is the command without what only this sitting wants.
 fn train(
-    args: &ReproduceArgs,
+    args: &Series,
     device: Option<&Device>,
     all: &[Job],
     names: &[String],
     again: &str,
 ) -> Result<Option<String>, Failure> {
     let Some(device) = device else { return Ok(None) };
-    let (wanted, cores) = (args.threads.map(usize::from), rayon::current_num_threads());
+    let (wanted, cores) = (args.how.threads.map(usize::from), rayon::current_num_threads());
     let workers = Workers::new(wanted, to_do(all).count(), cores, device);
     check_all(&memory(all, &workers)?)?;
     let estimate = estimate(all, &workers);
@@ -121,17 +146,21 @@ fn train(
     let ended = sweep(&jobs, &workers, &stop, &bars);
     let pace = bars.clear();
     let verdict = sitting::verdict(&jobs, &ended, all.len(), stop.load(Ordering::SeqCst));
-    if let Some(shard) = args.shard {
+    if let Some(shard) = args.how.shard {
         let left = ended.iter().filter(|e| !matches!(e, Ok(Some(_)))).count();
         sitting::conclude(shard, all.len() - left, all.len(), &format!("{again} --report-only"));
     }
     verdict.map(|()| pace)
 }
 
-fn announce(args: &ReproduceArgs, runs: usize, estimate: &Estimate, workers: &Workers) {
+fn announce(args: &Series, runs: usize, estimate: &Estimate, workers: &Workers) {
     let (names, finished) = (args.experiments.join(", "), estimate.finished);
-    let shard = args.shard.map_or(String::new(), |shard| format!(", shard {shard}"));
-    say!("{names} at scale {}{shard}: {runs} runs in {}, {finished} of them finished", args.scale, shown(&args.out));
+    let shard = args.how.shard.map_or(String::new(), |shard| format!(", shard {shard}"));
+    say!(
+        "{names} at scale {}{shard}: {runs} runs in {}, {finished} of them finished",
+        args.how.scale,
+        shown(&args.out)
+    );
     if finished < runs {
         let time = duration(estimate.seconds.max(1.0));
         let how = at_a_time(workers);
@@ -140,14 +169,14 @@ fn announce(args: &ReproduceArgs, runs: usize, estimate: &Estimate, workers: &Wo
 }
 
 /// Tables on the screen and files in the report's folder; `command` makes the report of a plan again.
-fn report(args: &ReproduceArgs, plan: &Plan, command: &dyn Fn(&Plan) -> String) -> Result<(), Failure> {
+fn report(args: &Series, plan: &Plan, command: &dyn Fn(&Plan) -> String) -> Result<(), Failure> {
     let _lock = sitting::report_lock(&args.out)?;
-    let everything = Plan::new(Experiment::all(), plan.scale.clone(), args.seeds, &args.out)?;
+    let everything = Plan::new(args.book.all(), plan.scale.clone(), args.how.seeds, &args.out)?;
     let all = Results::read(&everything);
     let results = all.of_plan(plan);
     tables(&results);
     let folder = report_folder(args)?;
-    let whole = Plan::new(reported(plan, &all), plan.scale.clone(), args.seeds, &args.out)?;
+    let whole = Plan::new(reported(plan, &all), plan.scale.clone(), args.how.seeds, &args.out)?;
     report::write(&all.of_plan(&whole), &command(&whole), &folder)?;
     let (folder, runs) = (shown(&folder), plan.jobs.len());
     say!("\n{} of {runs} runs are in. In {folder}: index.html, README.md, curves.csv, runs.csv", results.finished());
@@ -156,7 +185,7 @@ fn report(args: &ReproduceArgs, plan: &Plan, command: &dyn Fn(&Plan) -> String) 
     Ok(())
 }
 
-fn report_folder(args: &ReproduceArgs) -> Result<PathBuf, Failure> {
+fn report_folder(args: &Series) -> Result<PathBuf, Failure> {
     let folder = args.out.join("report");
     std::fs::create_dir_all(&folder).map_err(|e| Failure::Failed(format!("cannot make {}: {e}", folder.display())))?;
     Ok(folder)
@@ -167,6 +196,10 @@ fn tables(results: &Results) {
     let mut printed: Vec<(Vec<Vec<String>>, &str)> = Vec::new();
     for (e, experiment) in results.plan.experiments.iter().enumerate() {
         for (g, group) in experiment.group.iter().enumerate() {
+            if results.spots(e, g).into_iter().all(|spot| results.of(spot).is_empty()) {
+                say!("\n{}; {}: no run is in", experiment.title, group.task);
+                continue;
+            }
             let Block::Table { head, rows } = report::means(results, (e, g)) else { continue };
             let figures: Vec<Vec<String>> = rows.iter().map(|row| row[..3].to_vec()).collect();
             if let Some((_, before)) = printed.iter().find(|(other, _)| *other == figures) {
@@ -194,9 +227,14 @@ fn reported(plan: &Plan, all: &Results) -> Vec<Experiment> {
 }
 
 /// What makes runs and report again.
-fn command(args: &ReproduceArgs, names: &[String]) -> String {
-    let names = if names.len() == Experiment::all().len() { "all".to_string() } else { names.join(" ") };
-    let seeds = args.seeds.map_or(String::new(), |seeds| format!(" --seeds {seeds}"));
-    let out = if args.out == Path::new("reproduce") { String::new() } else { format!(" --out {}", shown(&args.out)) };
-    format!("p3o reproduce {names} --scale {}{seeds}{out}", args.scale)
+fn command(args: &Series, names: &[String]) -> String {
+    let (command, all) = (args.book.command, names.len() == args.book.all().len());
+    let names = match () {
+        () if args.book.command == BENCHMARK.command => String::new(),
+        () if all => " all".to_string(),
+        () => format!(" {}", names.join(" ")),
+    };
+    let seeds = args.how.seeds.map_or(String::new(), |seeds| format!(" --seeds {seeds}"));
+    let out = if args.out == Path::new(command) { String::new() } else { format!(" --out {}", shown(&args.out)) };
+    format!("p3o {command}{names} --scale {}{seeds}{out}", args.how.scale)
 }

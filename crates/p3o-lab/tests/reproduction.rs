@@ -7,19 +7,19 @@ use p3o::{Algorithm, ConfigError, Error, Request};
 use p3o_lab::reproduce::data::{Curve, Kind};
 use p3o_lab::reproduce::report::{self, document};
 use p3o_lab::reproduce::results::{Known, Outcome};
-use p3o_lab::reproduce::{Experiment, Plan, Results, Row, Scale};
+use p3o_lab::reproduce::{PAPER, Plan, Results, Row, Scale};
 use std::collections::HashSet;
 use std::path::Path;
 
 fn plan(names: &[&str], scale: &str, seeds: Option<u16>) -> Plan {
     let names: Vec<String> = names.iter().map(|n| n.to_string()).collect();
-    let (experiments, scale) = (Experiment::named(&names).unwrap(), Scale::named(scale).unwrap());
+    let (experiments, scale) = (PAPER.named(&names).unwrap(), Scale::named(scale).unwrap());
     Plan::new(experiments, scale, seeds, Path::new("out")).unwrap()
 }
 
 /// PointGoal's, everybody without a margin.
 fn pointgoal_without_margins() -> Plan {
-    let mut experiments = Experiment::named(&["pointgoal".into()]).unwrap();
+    let mut experiments = PAPER.named(&["pointgoal".into()]).unwrap();
     for curve in &mut experiments[0].group[0].curves {
         curve.set.retain(|setting| !setting.starts_with("constraint."));
         curve.set.push("constraint.margin=0".into());
@@ -110,7 +110,7 @@ fn reported_seeds_are_none_of_those_that_choose_settings() {
     assert!(read(998, 3, 1).unwrap_err().contains("not 1000"));
     assert!(read(996, 3, 5).unwrap_err().contains("not 1000"));
     // Nor can a user ask for them.
-    let (experiments, scale) = (Experiment::named(&["pointgoal".into()]).unwrap(), Scale::named("smoke").unwrap());
+    let (experiments, scale) = (PAPER.named(&["pointgoal".into()]).unwrap(), Scale::named("smoke").unwrap());
     let planned = |seeds: u16| Plan::new(experiments.clone(), scale.clone(), Some(seeds), Path::new("out"));
     assert!(planned(900).is_ok() && matches!(planned(901), Err(Error::Config(ConfigError::OutOfRange { .. }))));
 }
@@ -142,7 +142,7 @@ fn a_folder_is_named_by_what_its_run_is() {
     assert_eq!((head, hash.len()), ("AntCircle-p3o-smoke", 8));
     assert_eq!(second, format!("{head}-{hash}-seed101"));
     let with = |change: &dyn Fn(&mut Curve)| {
-        let mut experiments = Experiment::named(&["table1".into()]).unwrap();
+        let mut experiments = PAPER.named(&["table1".into()]).unwrap();
         change(&mut experiments[0].group[0].curves[0]);
         let plan = Plan::new(experiments, Scale::named("smoke").unwrap(), None, Path::new("out")).unwrap();
         folder(&plan, plan.runs[0][0][0][0])
@@ -157,7 +157,7 @@ fn a_folder_is_named_by_what_its_run_is() {
 #[test]
 fn a_setting_at_its_base_value_leaves_the_name_of_a_run_alone() {
     let name = |settings: &[&str]| {
-        let mut experiments = Experiment::named(&["pointgoal".into()]).unwrap();
+        let mut experiments = PAPER.named(&["pointgoal".into()]).unwrap();
         experiments[0].group[0].curves[0].set = settings.iter().map(|s| s.to_string()).collect();
         folder(&Plan::new(experiments, Scale::named("cpu").unwrap(), Some(1), Path::new("out")).unwrap(), 0)
     };
@@ -194,7 +194,7 @@ fn an_algorithm_goes_without_shared_settings_that_it_does_not_have() {
 fn the_requests_of_a_report_are_those_of_its_runs() {
     for name in ["smoke", "cpu", "paper"] {
         let scale = Scale::named(name).unwrap();
-        for group in Experiment::all().iter().flat_map(|experiment| &experiment.group) {
+        for group in PAPER.all().iter().flat_map(|experiment| &experiment.group) {
             for curve in &group.curves {
                 let exact = scale.exact_request(&group.task, curve).unwrap();
                 assert!(!exact.shared);
@@ -216,7 +216,7 @@ fn single_constraints_of_navigation_leave_the_other_out() {
 
 #[test]
 fn claims_are_about_curves_and_costs_that_there_are() {
-    for experiment in Experiment::all() {
+    for experiment in PAPER.all() {
         for group in &experiment.group {
             let is_curve = |name: &String| group.curves.iter().any(|curve| curve.name == *name);
             let spec = p3o_env::tasks::make(&group.task, &Default::default()).unwrap().spec().clone();
@@ -245,7 +245,7 @@ fn claims_are_about_curves_and_costs_that_there_are() {
 #[test]
 fn unknown_names_are_refused_with_the_nearest() {
     let name = |e: ConfigError| e.to_string();
-    assert!(name(Experiment::named(&["tabel1".into()]).unwrap_err()).contains("did you mean `table1`"));
+    assert!(name(PAPER.named(&["tabel1".into()]).unwrap_err()).contains("did you mean `table1`"));
     assert!(name(Scale::named("cpus").unwrap_err()).contains("did you mean `cpu`"));
 }
 

@@ -4,7 +4,7 @@ use crate::sweeps::{checkpoints, jobs};
 use p3o::run::{Summary, checkpoint_path};
 use p3o::{Algorithm, Error, Report, Request};
 use p3o_lab::reproduce::estimate::estimate;
-use p3o_lab::reproduce::{Experiment, Plan, Scale};
+use p3o_lab::reproduce::{PAPER, Plan, Scale};
 use p3o_lab::sweep::{Cpu, Ended, Job, Shard, Watch, Workers, sweep};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn shard(text: &str) -> Shard {
 }
 
 fn plan(scale: &str) -> Plan {
-    Plan::new(Experiment::all(), Scale::named(scale).unwrap(), None, Path::new("out")).unwrap()
+    Plan::new(PAPER.all(), Scale::named(scale).unwrap(), None, Path::new("out")).unwrap()
 }
 
 /// How many runs of each sort a share has.

@@ -6,16 +6,58 @@ use serde::{Deserialize, Deserializer, de};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Every experiment by name, in the order of the paper.
-const EXPERIMENTS: &[(&str, &str)] = &[
-    ("table1", include_str!("../../experiments/table1.toml")),
-    ("single", include_str!("../../experiments/single.toml")),
-    ("kappa", include_str!("../../experiments/kappa.toml")),
-    ("limits", include_str!("../../experiments/limits.toml")),
-    ("navigation", include_str!("../../experiments/navigation.toml")),
-    ("spread", include_str!("../../experiments/spread.toml")),
-    ("pointgoal", include_str!("../../experiments/pointgoal.toml")),
-];
+/// Experiments that belong together, and the words in which a report speaks of them.
+#[derive(Debug)]
+pub struct Book {
+    /// The command that runs them, and the folder where it puts them by itself.
+    pub command: &'static str,
+    /// The report's title.
+    pub title: &'static str,
+    /// Where they come from.
+    pub source: &'static str,
+    /// What figures from there are called.
+    pub quoted: &'static str,
+    /// What a claim is called.
+    pub says: &'static str,
+    /// The heading over all verdicts.
+    pub verdicts: &'static str,
+    experiments: &'static [(&'static str, &'static str)],
+}
+
+/// The paper's tables and figures, in its order.
+pub static PAPER: Book = Book {
+    command: "reproduce",
+    title: "P3O: the paper's experiments, run again",
+    source: "Zhang et al., Penalized Proximal Policy Optimization for Safe Reinforcement Learning (IJCAI 2022).",
+    quoted: "the paper's",
+    says: "the paper says",
+    verdicts: "What became of the paper's claims",
+    experiments: &[
+        ("table1", include_str!("../../experiments/table1.toml")),
+        ("single", include_str!("../../experiments/single.toml")),
+        ("kappa", include_str!("../../experiments/kappa.toml")),
+        ("limits", include_str!("../../experiments/limits.toml")),
+        ("navigation", include_str!("../../experiments/navigation.toml")),
+        ("spread", include_str!("../../experiments/spread.toml")),
+        ("pointgoal", include_str!("../../experiments/pointgoal.toml")),
+    ],
+};
+
+/// The tasks on which the field publishes results.
+pub static BENCHMARK: Book = Book {
+    command: "benchmark",
+    title: "p3o: the benchmark of safe reinforcement learning",
+    source: "The tasks of Safety-Gymnasium 1.0.0. Published: OmniSafe's table of on-policy algorithms, 10^7 steps, a limit of 25, \
+             means and standard deviations; its P3O neither clips the cost's surrogate nor weighs the offset by 1 - gamma.",
+    quoted: "published",
+    says: "the goal",
+    verdicts: "What became of the goals",
+    experiments: &[
+        ("velocity", include_str!("../../experiments/velocity.toml")),
+        ("goal", include_str!("../../experiments/goal.toml")),
+    ],
+};
+
 const CONTEST: &str = include_str!("../../experiments/contest.toml");
 const SCALES: &str = include_str!("../../experiments/scales.toml");
 
@@ -29,6 +71,9 @@ pub struct Experiment {
     /// What it is called on the command line.
     #[serde(skip)]
     pub name: String,
+    /// What it belongs to.
+    #[serde(skip, default = "paper")]
+    pub book: &'static Book,
     /// What it is called in the paper.
     pub title: String,
     /// What it shows.
@@ -169,6 +214,9 @@ pub struct Claim {
     /// The share of the return of `b` by which that of `a` is higher; a negative one allows it to be so much lower.
     #[serde(default)]
     pub by: f64,
+    /// The return that `earns` asks for.
+    #[serde(default)]
+    pub least: f64,
 }
 
 /// What a claim says.
@@ -183,6 +231,8 @@ pub enum Kind {
     ReachesLimit,
     /// `a` earns more than `b`, by a share of it.
     HigherReturn,
+    /// `a` earns at least so much.
+    Earns,
     /// `a` costs less than `b`.
     LowerCost,
     /// The cost of `a` is nearer to its limit than that of `b`.
@@ -241,6 +291,10 @@ fn yes() -> bool {
     true
 }
 
+fn paper() -> &'static Book {
+    &PAPER
+}
+
 pub(super) fn method<'de, D: Deserializer<'de>>(from: D) -> Result<Method, D::Error> {
     Method::named(&String::deserialize(from)?).map_err(de::Error::custom)
 }
@@ -251,23 +305,23 @@ pub(super) fn steps<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D
     whole.then_some(Some(number as u64)).ok_or_else(|| de::Error::custom(format!("{number} is not a number of steps")))
 }
 
-impl Experiment {
-    /// All of them.
-    pub fn all() -> Vec<Experiment> {
+impl Book {
+    /// All experiments.
+    pub fn all(&'static self) -> Vec<Experiment> {
         let read = |(name, text): &(&str, &str)| {
             let experiment: Experiment =
                 toml::from_str(text).unwrap_or_else(|e| panic!("experiments/{name}.toml: {e}"));
-            Experiment { name: name.to_string(), ..experiment }
+            Experiment { name: name.to_string(), book: self, ..experiment }
         };
-        EXPERIMENTS.iter().map(read).collect()
+        self.experiments.iter().map(read).collect()
     }
 
     /// Those with these names; `all` stands for every one.
-    pub fn named(names: &[String]) -> Result<Vec<Experiment>, ConfigError> {
-        let there_are = EXPERIMENTS.iter().map(|e| e.0).chain(["all"]);
+    pub fn named(&'static self, names: &[String]) -> Result<Vec<Experiment>, ConfigError> {
+        let there_are = self.experiments.iter().map(|e| e.0).chain(["all"]);
         names.iter().try_for_each(|name| known("experiment", name, there_are.clone()))?;
         let wanted = |e: &Experiment| names.iter().any(|n| *n == e.name || n == "all");
-        Ok(Self::all().into_iter().filter(wanted).collect())
+        Ok(self.all().into_iter().filter(wanted).collect())
     }
 }
 

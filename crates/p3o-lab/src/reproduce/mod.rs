@@ -1,4 +1,4 @@
-//! The paper's experiments, from data to verdicts.
+//! The paper's experiments and the field's benchmark, from data to verdicts.
 //!
 //! [`data`] reads what is to be run and what the paper says of it from `experiments/*.toml`; [`plan`] makes runs of it, each in
 //! a folder named by what it is, so that experiments share them; [`estimate`] says how long they will take; [`results`] reads
@@ -14,7 +14,7 @@ pub mod results;
 pub mod trials;
 pub mod verdict;
 
-pub use data::{Experiment, Row, Scale};
+pub use data::{BENCHMARK, Book, Experiment, PAPER, Row, Scale};
 pub use plan::Plan;
 pub use results::Results;
 pub use trials::{TrialPlan, Trials};

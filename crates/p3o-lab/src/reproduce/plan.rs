@@ -1,6 +1,6 @@
 //! Which runs there are: those of all experiments, each once.
 
-use super::data::{Experiment, Group, Scale};
+use super::data::{Book, Experiment, Group, PAPER, Scale};
 use crate::sweep::Job;
 use p3o::config::Run;
 use p3o::record::fnv1a;
@@ -52,6 +52,11 @@ impl Plan {
         }
         let Jobs { jobs, names, .. } = all;
         Ok(Plan { scale, experiments, jobs, names, runs })
+    }
+
+    /// What its experiments belong to.
+    pub fn book(&self) -> &'static Book {
+        self.experiments.first().map_or(&PAPER, |experiment| experiment.book)
     }
 }
 

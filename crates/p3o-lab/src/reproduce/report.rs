@@ -39,7 +39,7 @@ pub fn document(results: &Results, command: &str) -> Document {
     }
     blocks.extend(settings(results));
     blocks.extend(circumstances(results, command));
-    Document { title: "P3O: the paper's experiments, run again".into(), blocks }
+    Document { title: results.plan.book().title.into(), blocks }
 }
 
 fn opening(results: &Results) -> Vec<Block> {
@@ -56,9 +56,10 @@ fn opening(results: &Results) -> Vec<Block> {
     let caution = if scale.decides { "" } else { " Runs of this scale are too short to decide any claim." };
     let mut blocks = vec![
         Block::Text(format!(
-            "Zhang et al., Penalized Proximal Policy Optimization for Safe Reinforcement Learning (IJCAI 2022). Scale {}: {}. \
-             {done} of {all} runs are finished.{partial}{caution}",
-            scale.name, scale.about
+            "{} Scale {}: {}. {done} of {all} runs are finished.{partial}{caution}",
+            results.plan.book().source,
+            scale.name,
+            scale.about
         )),
         Block::Text(
             "Every figure of a run is its mean over the last tenth of training. ± is half of Student's 95 % interval over \
@@ -102,15 +103,16 @@ fn overview(results: &Results, judged: &Judged) -> Vec<Block> {
          decided would be without the correction.",
         judged.distinct, judged.undecided
     );
-    vec![Block::Heading(2, "What became of the paper's claims".into()), Block::Table { head, rows }, Block::Text(note)]
+    vec![Block::Heading(2, results.plan.book().verdicts.into()), Block::Table { head, rows }, Block::Text(note)]
 }
 
 fn section(results: &Results, (e, g): (usize, usize), judged: &[Judgement]) -> Vec<Block> {
-    let group = &results.plan.experiments[e].group[g];
+    let experiment = &results.plan.experiments[e];
+    let group = &experiment.group[g];
     let mut blocks = vec![means(results, (e, g)), details(results, (e, g))];
     blocks.extend(study(results, (e, g)));
     blocks.extend(learning(results, (e, g)));
-    let head = ["the paper says", "here", "evidence"].map(String::from).to_vec();
+    let head = [experiment.book.says, "here", "evidence"].map(String::from).to_vec();
     let row =
         |(claim, j): (&Claim, &Judgement)| vec![claim.paper.clone(), j.verdict.words().to_string(), j.evidence.clone()];
     blocks.push(Block::Table { head, rows: group.claims.iter().zip(judged).map(row).collect() });
@@ -187,15 +189,16 @@ fn study(results: &Results, (e, g): (usize, usize)) -> Option<Block> {
 
 /// Means beside the paper's.
 pub fn means(results: &Results, (e, g): (usize, usize)) -> Block {
-    let group = &results.plan.experiments[e].group[g];
+    let experiment = &results.plan.experiments[e];
+    let (group, source) = (&experiment.group[g], experiment.book.quoted.to_string());
     let quoted = group.curves.iter().any(|c| !c.paper.is_empty());
     let costs = results.costs(e, g);
     let mut head: Vec<String> = ["", "seeds", "return"].map(String::from).to_vec();
-    head.extend(quoted.then(|| "the paper's".to_string()));
+    head.extend(quoted.then(|| source.clone()));
     head.push("length".into());
     for cost in &costs {
         head.push(results.common_limit(e, g, cost).map_or(cost.clone(), |limit| format!("{cost} (limit {limit})")));
-        head.extend(quoted.then(|| "the paper's".to_string()));
+        head.extend(quoted.then(|| source.clone()));
         head.extend(["per step", "trained for"].map(String::from));
     }
     head.push("limits kept".into());

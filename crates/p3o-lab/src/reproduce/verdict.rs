@@ -155,7 +155,7 @@ fn weigh(results: &Results, (experiment, group): (usize, usize), claim: &Claim) 
     let limit = results.limit(spots[0], &cost).unwrap_or(f64::NAN);
     let measure = |spot: &Spot| -> Vec<f64> {
         match claim.kind {
-            Kind::HigherReturn | Kind::StableOver => results.returns(*spot),
+            Kind::HigherReturn | Kind::Earns | Kind::StableOver => results.returns(*spot),
             Kind::KeepsLimit | Kind::Violates | Kind::LowerCost => results.finals(*spot, &cost),
             Kind::ReachesLimit => results.reached(*spot, &cost),
             Kind::NearerLimit => results.finals(*spot, &cost).iter().map(|c| (c - limit).abs()).collect(),
@@ -172,7 +172,7 @@ fn weigh(results: &Results, (experiment, group): (usize, usize), claim: &Claim) 
     let is_open = seeds < 2 || failed > 0 || alike || !results.plan.scale.decides;
     let p = if is_open { Sides::OPEN } else { sides(claim, &values, limit) };
     let runs: Vec<&[usize]> = spots.iter().map(|spot| results.jobs(*spot)).collect();
-    let key = format!("{:?} {runs:?} {cost} {than} {limit} {} {}", claim.kind, claim.by, claim.within);
+    let key = format!("{:?} {runs:?} {cost} {than} {limit} {} {} {}", claim.kind, claim.by, claim.within, claim.least);
     let mut evidence = format!("{} of {}", what(claim, &cost, &than), figures(results, claim, &spots, &values));
     evidence += &against(claim, &values, limit);
     if alike {
@@ -197,6 +197,7 @@ fn sides(claim: &Claim, values: &[Vec<f64>], limit: f64) -> Sides {
         Kind::Violates => Sides::above(against(limit)),
         Kind::ReachesLimit => Sides::inside(&[(against(1.0 - claim.within), against(1.0 + claim.within))]),
         Kind::HigherReturn => Sides::above(less(goal(claim.by, &values[1]))),
+        Kind::Earns => Sides::above(against(claim.least)),
         Kind::MoreOvershoot | Kind::LessSteady => Sides::above(less(1.0)),
         Kind::LowerCost | Kind::NearerLimit => Sides::below(less(1.0)),
         Kind::EarlierOver => Sides::above(against(0.0)),
@@ -229,7 +230,7 @@ fn stable(values: &[Vec<f64>], within: f64) -> Sides {
 /// What a claim measures.
 fn what(claim: &Claim, cost: &str, than: &str) -> String {
     match claim.kind {
-        Kind::HigherReturn | Kind::StableOver => "return".into(),
+        Kind::HigherReturn | Kind::Earns | Kind::StableOver => "return".into(),
         Kind::KeepsLimit | Kind::Violates | Kind::LowerCost => cost.into(),
         Kind::ReachesLimit => format!("{cost} by the limit trained for"),
         Kind::NearerLimit => "distance to the limit".into(),
@@ -262,6 +263,7 @@ fn against(claim: &Claim, values: &[Vec<f64>], limit: f64) -> String {
             let (a, b) = (mean_ci95(&values[0]).mean, mean_ci95(&values[1]).mean);
             if b > 0.0 && a.is_finite() { format!("; {:+.0} %", 100.0 * (a / b - 1.0)) } else { String::new() }
         }
+        Kind::Earns => format!("; at least {}", claim.least),
         _ => String::new(),
     }
 }
@@ -286,12 +288,33 @@ mod tests {
 
     fn claim(kind: Kind, within: f64, by: f64) -> Claim {
         let (a, b) = ("a".to_string(), "b".to_string());
-        Claim { kind, paper: String::new(), a, b, all: Vec::new(), cost: None, than: None, unlike: None, within, by }
+        Claim {
+            kind,
+            paper: String::new(),
+            a,
+            b,
+            all: Vec::new(),
+            cost: None,
+            than: None,
+            unlike: None,
+            within,
+            by,
+            least: 30.0,
+        }
     }
 
     fn check(claim: &Claim, values: &[Vec<f64>], limit: f64, expected: Verdict) {
         let sides = sides(claim, values, limit);
         assert_eq!(sides.verdict(sides.p() <= LEVEL), expected, "{claim:?} of {values:?}: {sides:?}");
+    }
+
+    #[test]
+    fn a_return_is_reached_missed_or_neither() {
+        // 40 ± 7.9, 20 ± 3.9 and 33 ± 6.5 against 30.
+        let earns = claim(Kind::Earns, 0.0, 0.0);
+        check(&earns, &[around(40.0)], 50.0, Verdict::Agrees);
+        check(&earns, &[around(20.0)], 50.0, Verdict::Differs);
+        check(&earns, &[around(33.0)], 50.0, Verdict::NotDecided);
     }
 
     #[test]

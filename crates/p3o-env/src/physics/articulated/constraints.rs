@@ -191,7 +191,12 @@ impl<const W: usize, const K: usize> Block<W, K> {
         }
     }
 
-    pub fn load_tree<const N: usize, const D: usize>(&self, active: u16, matrix: &mut Rows<N, D>, right: &mut [f64; N]) {
+    pub fn load_tree<const N: usize, const D: usize>(
+        &self,
+        active: u16,
+        matrix: &mut Rows<N, D>,
+        right: &mut [f64; N],
+    ) {
         self.load(active, right, |row, weight| {
             for d in 0..self.width {
                 let factor = weight * row[d];

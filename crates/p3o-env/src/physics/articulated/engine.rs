@@ -157,7 +157,9 @@ where
     fn control(&mut self, ctrl: &[f64]) {
         assert_eq!(ctrl.len(), self.model.actuators.len(), "{} has so many motors", self.model.name);
         for (control, (motor, given)) in self.controls.iter_mut().zip(self.model.actuators.iter().zip(ctrl)) {
-            *control = motor.control.map_or(*given, |[low, high]| if given.is_nan() { *given } else { given.clamp(low, high) });
+            *control = motor
+                .control
+                .map_or(*given, |[low, high]| if given.is_nan() { *given } else { given.clamp(low, high) });
         }
     }
 
@@ -202,7 +204,8 @@ where
         let h = self.model.timestep;
         let mut pose = std::mem::take(&mut self.pose);
         let start = *qvel;
-        let along = |by: f64, acceleration: &[f64; N]| -> [f64; N] { std::array::from_fn(|i| start[i] + by * acceleration[i]) };
+        let along =
+            |by: f64, acceleration: &[f64; N]| -> [f64; N] { std::array::from_fn(|i| start[i] + by * acceleration[i]) };
         let first = self.accelerate(qpos, &start);
         let second_v = along(0.5 * h, &first);
         pose.copy_from_slice(qpos);

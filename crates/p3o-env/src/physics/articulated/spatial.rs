@@ -111,7 +111,9 @@ impl Mass {
                 let straight = if r == c { across } else { 0.0 };
                 (i[r][c] - straight - (along - across) * axis[r] * axis[c]).abs() <= 1e-15 * trace
             };
-            (0..9).all(|k| fits(k / 3, k % 3)).then(|| (across, scale((along - across).abs().sqrt(), axis)))
+            (0..9)
+                .all(|k| fits(k / 3, k % 3))
+                .then(|| (across, scale((along - across).abs().sqrt(), axis)))
                 .filter(|_| along <= across)
         })
     }
@@ -262,12 +264,16 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
         assert!(model.density == 0.0 && model.viscosity == 0.0, "only planar bodies swim");
         let Layout { links, joints, parts, masses } = Layout::new(model);
         assert!(links.len() <= N, "{} has more links than degrees of freedom", model.name);
-        let fixed: Vec<Fixed> = model.geoms.iter().map(|geom| {
-            let part = &parts[geom.body];
-            let pos = add(part.pos, 1.0, times(&part.axes, geom.pos));
-            let is_angular = matches!(geom.shape, Shape::Box | Shape::Cylinder);
-            Fixed { link: part.link, pos, axes: product(&part.axes, &matrix(geom.quat)), is_angular }
-        }).collect();
+        let fixed: Vec<Fixed> = model
+            .geoms
+            .iter()
+            .map(|geom| {
+                let part = &parts[geom.body];
+                let pos = add(part.pos, 1.0, times(&part.axes, geom.pos));
+                let is_angular = matches!(geom.shape, Shape::Box | Shape::Cylinder);
+                Fixed { link: part.link, pos, axes: product(&part.axes, &matrix(geom.quat)), is_angular }
+            })
+            .collect();
         let solids = model.geoms.iter().zip(&fixed).map(|(geom, fixed)| Solid {
             shape: geom.shape,
             size: geom.size,
@@ -599,7 +605,13 @@ impl Layout {
         layout
     }
 
-    fn add(&mut self, body: &super::model::Body, mass: Mass, joints: std::ops::Range<usize>, dofs: std::ops::Range<usize>) {
+    fn add(
+        &mut self,
+        body: &super::model::Body,
+        mass: Mass,
+        joints: std::ops::Range<usize>,
+        dofs: std::ops::Range<usize>,
+    ) {
         let above = self.parts[body.parent].clone();
         let turn = matrix(body.quat);
         let pos = add(above.pos, 1.0, times(&above.axes, body.pos));
@@ -732,7 +744,8 @@ impl<const N: usize, const D: usize, const K: usize> Mechanism<N, D, D, K> for S
     fn weigh(&mut self, contact: usize, forces: &[f64; K]) {
         let (contact, frame) = (&mut self.contacts[contact], &self.frames[contact]);
         for (k, force) in forces.iter().enumerate() {
-            let (sum, direction) = if k < 3 { (&mut contact.force, frame[k]) } else { (&mut contact.torque, frame[k - 3]) };
+            let (sum, direction) =
+                if k < 3 { (&mut contact.force, frame[k]) } else { (&mut contact.torque, frame[k - 3]) };
             *sum = add(*sum, *force, direction);
         }
     }
