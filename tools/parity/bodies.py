@@ -16,11 +16,13 @@ import sys
 import gymnasium
 import mujoco
 import numpy as np
+import safety_gymnasium
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TABLES = ROOT / "crates/p3o-env/src/physics/articulated/bodies"
 VECTORS = ROOT / "crates/p3o-env/tests/vectors/bodies"
 ASSETS = pathlib.Path(gymnasium.__file__).parent / "envs/mujoco/assets"
+SAFETY = pathlib.Path(safety_gymnasium.__file__).parent / "assets/xmls"
 
 # Name: XML file, substeps of a step.
 BODIES = {
@@ -30,6 +32,7 @@ BODIES = {
     "swimmer": ("swimmer.xml", 4),
     "ant": ("ant.xml", 5),
     "humanoid": ("humanoid.xml", 5),
+    "car": ("car.xml", 10),
 }
 STATES = 300
 SHAPES = {0: "Plane", 2: "Sphere", 3: "Capsule", 5: "Cylinder", 6: "Box"}
@@ -37,7 +40,7 @@ KINDS = {0: "Free", 1: "Ball", 2: "Slide", 3: "Hinge"}
 
 
 def load(name):
-    return mujoco.MjModel.from_xml_path(str(ASSETS / BODIES[name][0]))
+    return mujoco.MjModel.from_xml_path(str((SAFETY if name == "car" else ASSETS) / BODIES[name][0]))
 
 
 def number(x):
@@ -76,7 +79,9 @@ def pairs(m):
             parents = [m.body_weldid[m.body_parentid[w]] for w in welds]
             touch = (m.geom_contype[a] & m.geom_conaffinity[b]) | (m.geom_contype[b] & m.geom_conaffinity[a])
             related = 0 not in welds and (welds[0] == parents[1] or welds[1] == parents[0])
-            if not touch or welds[0] == welds[1] or related:
+            # The Car's wheels and ball stay in their places of the chassis, apart from each other.
+            apart = 5 in m.geom_type[[a, b]] and 0 not in welds
+            if not touch or welds[0] == welds[1] or related or apart:
                 continue
             first, second = (a, b) if m.geom_type[a] <= m.geom_type[b] else (b, a)
             assert m.geom_priority[a] == m.geom_priority[b] and m.geom_solmix[a] == m.geom_solmix[b]
@@ -93,6 +98,7 @@ def pairs(m):
 
 def table(name):
     file, substeps = BODIES[name]
+    origin = f"safety-gymnasium {safety_gymnasium.__version__}" if name == "car" else f"gymnasium {gymnasium.__version__}"
     m = load(name)
     o = m.opt
     assert o.cone == 0 and o.impratio == 1 and o.disableflags == 0 and not o.wind.any()
@@ -103,7 +109,7 @@ def table(name):
         return f'"{mujoco.mj_id2name(m, kind, i) or ""}"'
 
     lines = [
-        f"//! {name}: what MuJoCo {mujoco.__version__} makes of gymnasium {gymnasium.__version__}'s `{file}`. Written by tools/parity/bodies.py.",
+        f"//! {name}: what MuJoCo {mujoco.__version__} makes of {origin}'s `{file}`. Written by tools/parity/bodies.py.",
         "",
         f"use crate::physics::articulated::model::{{Actuator, Body, Geom, Integrator, Joint, Kind, Model, {'Pair, ' if pairs(m) else ''}Shape, Soft}};",
         "",
@@ -140,7 +146,7 @@ def table(name):
         )
     lines += ["],", "actuators: &["]
     for a in range(m.nu):
-        assert m.actuator_trntype[a] == 0 and m.actuator_dyntype[a] == 0 and m.actuator_gaintype[a] == 0
+        assert m.actuator_trntype[a] in (0, 1) and m.actuator_dyntype[a] == 0 and m.actuator_gaintype[a] == 0
         bias = m.actuator_biasprm[a][:3]
         assert m.actuator_biastype[a] == 0 or not bias[:2].any()
         lines.append(
@@ -187,14 +193,17 @@ def states(name, m, rng):
             mujoco.mj_forward(m, d)
             d.qpos[2 if free else 1] -= lowest(m, d) - rng.uniform(-0.02, 0.01)
         ctrl = rng.uniform(-1.2, 1.2, m.nu) * m.actuator_ctrlrange[:, 1]
+        if name == "car" and i % 2:
+            ctrl *= 0.02  # more would saturate its motors
         yield [np.asarray(x, dtype=np.float32).astype(np.float64) for x in (d.qpos, d.qvel, ctrl)]
 
 
 def lowest(m, d):
     heights = []
     for g in range(1, m.ngeom):
-        axis = d.geom_xmat[g].reshape(3, 3)[2, 2]
-        heights.append(d.geom_xpos[g][2] - m.geom_size[g][0] - (abs(axis) * m.geom_size[g][1] if m.geom_type[g] == 3 else 0))
+        [x, y, z], size = np.abs(d.geom_xmat[g].reshape(3, 3)[2]), m.geom_size[g]
+        below = {2: size[0], 3: size[0] + z * size[1], 5: z * size[1] + np.hypot(x, y) * size[0], 6: size @ [x, y, z]}
+        heights.append(d.geom_xpos[g][2] - below[m.geom_type[g]])
     return min(heights)
 
 
@@ -252,8 +261,8 @@ def vectors(name):
 def tasks(name):
     """Steps of the velocity task of this body: u32 nq, nv, nu, observation, steps; then for each f32 qpos, qvel, action (from -1 to 1),
     u32 cost, terminated, f64 reward, and the next observation as f32."""
-    import safety_gymnasium
-
+    if name == "car":
+        return
     title = {"half_cheetah": "HalfCheetah"}.get(name, name.capitalize())
     env = safety_gymnasium.make(f"Safety{title}Velocity-v1").unwrapped
     m = exact(env.model)

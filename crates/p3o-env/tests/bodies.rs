@@ -125,3 +125,8 @@ fn ant_matches_the_original_engine() {
 fn humanoid_matches_the_original_engine() {
     check(&bodies::HUMANOID, 1e-9);
 }
+
+#[test]
+fn car_matches_the_original_engine() {
+    check(&bodies::CAR, 1e-9);
+}

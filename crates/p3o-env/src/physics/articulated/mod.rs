@@ -109,6 +109,7 @@ pub fn build(model: &'static Model) -> Box<dyn Physics> {
         (9, 6) => planar::<9, 6>(model, &parents),
         (6, 6) => planar::<6, 6>(model, &parents),
         (5, 5) => planar::<5, 5>(model, &parents),
+        (11, 9) => spatial::<11, 12, 6>(model, &parents),
         (14, 8) => spatial::<14, 8, 3>(model, &parents),
         (23, 13) => spatial::<23, 16, 3>(model, &parents),
         (dofs, depth) => panic!("no engine has been laid out for {dofs} degrees of freedom, {depth} deep"),

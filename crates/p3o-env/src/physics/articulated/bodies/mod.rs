@@ -1,6 +1,7 @@
 //! The bodies, as tools/parity/bodies.py writes them.
 
 mod ant;
+mod car;
 mod half_cheetah;
 mod hopper;
 mod humanoid;
@@ -8,6 +9,7 @@ mod swimmer;
 mod walker2d;
 
 pub use ant::ANT;
+pub use car::CAR;
 pub use half_cheetah::HALF_CHEETAH;
 pub use hopper::HOPPER;
 pub use humanoid::HUMANOID;
