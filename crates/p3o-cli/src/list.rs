@@ -12,14 +12,15 @@ use std::path::Path;
 /// `p3o list`
 pub fn list() -> Result<(), Failure> {
     say!("Tasks");
+    let width = p3o_env::TASKS.iter().map(|task| task.name.len()).fold(12, usize::max);
     for task in p3o_env::TASKS {
-        say!("  {:<12} {}", task.name, task.summary);
+        say!("  {:<width$} {}", task.name, task.summary);
         let env = p3o_env::tasks::make(task.name, &BTreeMap::new()).expect("a listed task can be made");
         let costs: Vec<String> = env.spec().costs.iter().map(|c| format!("{} (limit {})", c.name, c.limit)).collect();
-        say!("  {:<12} costs: {}", "", costs.join(", "));
+        say!("  {:<width$} costs: {}", "", costs.join(", "));
         for option in task.options {
             let (name, default, allowed) = (option.name, option.default_word(), &option.allowed);
-            say!("  {:<12} --set env.{name}={default}  {} ({allowed})", "", option.summary);
+            say!("  {:<width$} --set env.{name}={default}  {} ({allowed})", "", option.summary);
         }
     }
     say!("\nAlgorithms");
