@@ -376,8 +376,7 @@ impl Env for Velocity {
         let from_above = matches!(self.runner, Runner::Ant | Runner::Swimmer);
         let [x0, ..] = physics.place(1);
         let seen = |[x, y, z]: [f64; 3]| [x - x0, if from_above { y } else { z }];
-        scene.bounds =
-            if from_above { Rect::square(2.5) } else { Rect { min: [-2.0, -0.25], max: [2.0, 2.25] } };
+        scene.bounds = if from_above { Rect::square(2.5) } else { Rect { min: [-2.0, -0.25], max: [2.0, 2.25] } };
         for metre in -3..=3 {
             let x = f64::from(metre) + x0.floor() - x0;
             let Rect { min, max } = scene.bounds;
@@ -447,9 +446,8 @@ impl Env for Velocity {
             };
             let inertia = ["xx", "yy", "zz", "xy", "xz", "yz"].map(|part| (part, "kg m^2"));
             let mass = [("x", "kg m"), ("y", "kg m"), ("z", "kg m"), ("mass", "kg")];
-            let six = |turn, go| {
-                [("turn_x", turn), ("turn_y", turn), ("turn_z", turn), ("x", go), ("y", go), ("z", go)]
-            };
+            let six =
+                |turn, go| [("turn_x", turn), ("turn_y", turn), ("turn_z", turn), ("x", go), ("y", go), ("z", go)];
             observation.extend(of_all("inertia", &[&inertia[..], &mass[..]].concat()));
             observation.extend(of_all("motion", &six("rad/s", "m/s")));
             observation.extend(forces);

@@ -89,7 +89,10 @@ fn check(model: &'static Model, tolerance: f64) {
         }
     }
     record.finish();
-    println!("{}: largest errors of qacc, qpos, qvel over {states} states: {worst:?}, of readings {worst_reading:?}", model.name);
+    println!(
+        "{}: largest errors of qacc, qpos, qvel over {states} states: {worst:?}, of readings {worst_reading:?}",
+        model.name
+    );
     assert_eq!(wrong, 0, "{}", model.name);
 }
 

@@ -8,7 +8,9 @@ use crate::util::step_by;
 #[test]
 fn steps_match_the_original_tasks() {
     let (mut costly, mut ended) = (0, 0);
-    for task in ["Ant", "HalfCheetah", "Hopper", "Walker2d", "Swimmer", "Humanoid"].map(|body| format!("{body}Velocity")) {
+    for task in
+        ["Ant", "HalfCheetah", "Hopper", "Walker2d", "Swimmer", "Humanoid"].map(|body| format!("{body}Velocity"))
+    {
         let record = Record::open(&format!("velocity/{task}"));
         let [nq, nv, nu, obs, steps] = [(); 5].map(|()| record.count());
         let mut env = tasks::make_open(&task, &Default::default()).expect("a listed task");

@@ -50,7 +50,14 @@ pub(super) fn touches(one: &Solid, two: &Solid, margin: f64, mut found: impl FnM
     }
 }
 
-fn plane_ball(plane: &Solid, centre: Vec3, radius: f64, hint: Option<Vec3>, margin: f64, found: &mut impl FnMut(Touch)) {
+fn plane_ball(
+    plane: &Solid,
+    centre: Vec3,
+    radius: f64,
+    hint: Option<Vec3>,
+    margin: f64,
+    found: &mut impl FnMut(Touch),
+) {
     let normal = plane.axis;
     let distance = dot(sub(centre, plane.pos), normal) - radius;
     // Written so that a distance that is NaN is no contact.

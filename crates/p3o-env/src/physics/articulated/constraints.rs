@@ -1,7 +1,7 @@
 //! Limits and contacts as blocks of a soft constraint problem; the folder's README explains it.
 
 use super::model::Soft;
-use super::tree::{Full, Rows, Tree};
+use super::tree::{Full, Rows, Tree, add_row};
 
 /// A limit or a contact.
 ///
@@ -191,12 +191,18 @@ impl<const W: usize, const K: usize> Block<W, K> {
         }
     }
 
-    pub fn load_tree<const N: usize, const D: usize>(&self, active: u16, matrix: &mut Rows<N, D>, right: &mut [f64; N]) {
+    pub fn load_tree<const N: usize>(&self, active: u16, matrix: &mut Rows<N, W>, right: &mut [f64; N]) {
         self.load(active, right, |row, weight| {
             for d in 0..self.width {
                 let factor = weight * row[d];
-                if factor != 0.0 {
-                    for (m, j) in matrix.0[usize::from(self.dofs[d])][self.start..=self.start + d].iter_mut().zip(row) {
+                if factor == 0.0 {
+                    continue;
+                }
+                let sum = &mut matrix.0[usize::from(self.dofs[d])];
+                if self.start == 0 {
+                    add_row(sum, d, factor, row);
+                } else {
+                    for (m, j) in sum[self.start..=self.start + d].iter_mut().zip(row) {
                         *m += factor * j;
                     }
                 }

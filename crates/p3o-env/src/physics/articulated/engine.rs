@@ -37,10 +37,10 @@ pub struct Moments {
 }
 
 /// The part of the equations that knows how links move: in a plane or in space.
-pub(super) trait Mechanism<const N: usize, const D: usize, const W: usize, const K: usize>: Send {
+pub(super) trait Mechanism<const N: usize, const D: usize, const K: usize>: Send {
     fn tree(&self) -> &Tree<N, D>;
     /// Sets the mass matrix, subtracts the bias from the force and adds the blocks of contacts.
-    fn evaluate(&mut self, qpos: &[f64], qvel: &[f64; N], problem: &mut Problem<N, D, W, K>);
+    fn evaluate(&mut self, qpos: &[f64], qvel: &[f64; N], problem: &mut Problem<N, D, K>);
     /// Moves `qpos` for `seconds` at the velocity `v`.
     fn advance(&self, qpos: &mut [f64], v: &[f64; N], seconds: f64);
     fn place(&self, body: usize) -> [f64; 3];
@@ -84,10 +84,10 @@ struct Spring {
 
 /// A body that moves: the model, laid out, and the room that a step needs.
 #[derive(Clone, Debug)]
-pub(super) struct Engine<M, const N: usize, const D: usize, const W: usize, const K: usize> {
+pub(super) struct Engine<M, const N: usize, const D: usize, const K: usize> {
     model: &'static Model,
     mechanism: M,
-    problem: Problem<N, D, W, K>,
+    problem: Problem<N, D, K>,
     armature: [f64; N],
     damping: [f64; N],
     limits: Vec<Limit>,
@@ -103,11 +103,11 @@ pub(super) struct Engine<M, const N: usize, const D: usize, const W: usize, cons
     pose: Vec<f64>,
 }
 
-impl<M, const N: usize, const D: usize, const W: usize, const K: usize> Engine<M, N, D, W, K>
+impl<M, const N: usize, const D: usize, const K: usize> Engine<M, N, D, K>
 where
-    M: Mechanism<N, D, W, K>,
+    M: Mechanism<N, D, K>,
 {
-    pub fn new(model: &'static Model, mechanism: M) -> Engine<M, N, D, W, K> {
+    pub fn new(model: &'static Model, mechanism: M) -> Engine<M, N, D, K> {
         let (mut armature, mut damping) = ([0.0; N], [0.0; N]);
         let (mut limits, mut springs, mut addresses) = (Vec::new(), Vec::new(), Vec::new());
         let (mut dof, mut position) = (0, 0);
@@ -157,7 +157,9 @@ where
     fn control(&mut self, ctrl: &[f64]) {
         assert_eq!(ctrl.len(), self.model.actuators.len(), "{} has so many motors", self.model.name);
         for (control, (motor, given)) in self.controls.iter_mut().zip(self.model.actuators.iter().zip(ctrl)) {
-            *control = motor.control.map_or(*given, |[low, high]| if given.is_nan() { *given } else { given.clamp(low, high) });
+            *control = motor
+                .control
+                .map_or(*given, |[low, high]| if given.is_nan() { *given } else { given.clamp(low, high) });
         }
     }
 
@@ -202,7 +204,8 @@ where
         let h = self.model.timestep;
         let mut pose = std::mem::take(&mut self.pose);
         let start = *qvel;
-        let along = |by: f64, acceleration: &[f64; N]| -> [f64; N] { std::array::from_fn(|i| start[i] + by * acceleration[i]) };
+        let along =
+            |by: f64, acceleration: &[f64; N]| -> [f64; N] { std::array::from_fn(|i| start[i] + by * acceleration[i]) };
         let first = self.accelerate(qpos, &start);
         let second_v = along(0.5 * h, &first);
         pose.copy_from_slice(qpos);
@@ -257,9 +260,9 @@ where
     }
 }
 
-impl<M, const N: usize, const D: usize, const W: usize, const K: usize> Physics for Engine<M, N, D, W, K>
+impl<M, const N: usize, const D: usize, const K: usize> Physics for Engine<M, N, D, K>
 where
-    M: Mechanism<N, D, W, K> + Clone + 'static,
+    M: Mechanism<N, D, K> + Clone + 'static,
 {
     fn model(&self) -> &'static Model {
         self.model
@@ -299,7 +302,7 @@ where
     }
 
     fn rows(&self) -> usize {
-        let rows = |block: &Block<W, K>| block.plain as usize + 2 * (block.len - 1);
+        let rows = |block: &Block<D, K>| block.plain as usize + 2 * (block.len - 1);
         self.problem.blocks.iter().map(rows).sum()
     }
 

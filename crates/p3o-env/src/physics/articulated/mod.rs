@@ -12,8 +12,8 @@ mod spatial;
 mod tree;
 
 pub use engine::{Contact, Moments};
-pub use model::Model;
 use model::Kind;
+pub use model::Model;
 use serde::{Deserialize, Serialize};
 
 use engine::Engine;

@@ -11,19 +11,19 @@ const MAX_SEARCH: usize = 60;
 
 /// Constraints of one moment and the room that the search needs.
 #[derive(Clone, Debug)]
-pub(super) struct Problem<const N: usize, const D: usize, const W: usize, const K: usize> {
+pub(super) struct Problem<const N: usize, const D: usize, const K: usize> {
     pub mass: Rows<N, D>,
     pub force: [f64; N],
-    pub blocks: Blocks<W, K>,
+    pub blocks: Blocks<D, K>,
     /// Of every block at the solution.
     pub values: Vec<Values<K>>,
     ahead: Vec<Values<K>>,
     active: Vec<u16>,
 }
 
-impl<const N: usize, const D: usize, const W: usize, const K: usize> Problem<N, D, W, K> {
+impl<const N: usize, const D: usize, const K: usize> Problem<N, D, K> {
     /// With room for so many blocks; more make it grow.
-    pub fn with_room(blocks: usize) -> Problem<N, D, W, K> {
+    pub fn with_room(blocks: usize) -> Problem<N, D, K> {
         Problem {
             mass: Rows::zero(),
             force: [0.0; N],
