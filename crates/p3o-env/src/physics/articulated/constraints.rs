@@ -1,5 +1,7 @@
 //! Limits and contacts as blocks of a soft constraint problem; the folder's README explains it.
 
+#![expect(clippy::needless_range_loop, reason = "several arrays share each index, as in the formulas")]
+
 use super::model::Soft;
 use super::tree::{Full, Rows, Tree, add_row};
 

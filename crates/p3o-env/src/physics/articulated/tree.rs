@@ -18,7 +18,7 @@ pub(super) struct Tree<const N: usize, const D: usize> {
 impl<const N: usize, const D: usize> Tree<N, D> {
     /// From the parent of each, which is a lower number.
     pub fn new(parents: &[Option<usize>]) -> Tree<N, D> {
-        const { assert!(D <= 8 || D % 4 == 0, "long rows are taken in fours") };
+        const { assert!(D <= 8 || D.is_multiple_of(4), "long rows are taken in fours") };
         let mut tree = Tree { depth: [0; N], chain: [[0; D]; N] };
         for (i, parent) in parents.iter().enumerate() {
             if let Some(parent) = *parent {
