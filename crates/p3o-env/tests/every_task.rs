@@ -173,7 +173,7 @@ fn snapshots_keep_their_format() {
         ("PointGather", None, 0x1751_30b9_e716_7f21),
         ("SimpleSpread", None, 0x4962_716a_6b6b_4e53),
         ("AntVelocity", None, 0x56ee_f096_d37f_40eb),
-        ("HalfCheetahVelocity", None, 0x943d_94b1_3c2b_9763),
+        ("HalfCheetahVelocity", None, 0x9d68_07b9_d5d2_6d53),
         ("HopperVelocity", None, 0x5fec_b95b_0dd8_6ebb),
         ("Walker2dVelocity", None, 0x5ec6_dcb2_54bb_8c35),
         ("SwimmerVelocity", None, 0x8cb5_e289_e454_eb1d),

@@ -271,6 +271,7 @@ where
     fn step(&mut self, state: &mut super::State, ctrl: &[f64]) {
         self.control(ctrl);
         self.acceleration = [0.0; N];
+        self.problem.forget();
         let mut qvel = Self::velocities(&state.qvel);
         for _ in 0..self.model.substeps {
             match self.model.integrator {
@@ -285,6 +286,7 @@ where
     fn look(&mut self, state: &super::State, ctrl: &[f64]) {
         self.control(ctrl);
         self.acceleration = [0.0; N];
+        self.problem.forget();
         let qvel = Self::velocities(&state.qvel);
         let mut pose = std::mem::take(&mut self.start);
         pose.copy_from_slice(&state.qpos);

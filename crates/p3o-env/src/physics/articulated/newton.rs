@@ -39,13 +39,20 @@ impl<const N: usize, const D: usize, const K: usize> Problem<N, D, K> {
     pub fn minimize(&mut self, tree: &Tree<N, D>, guess: &[f64; N]) -> [f64; N] {
         self.values.clear();
         if self.blocks.is_empty() {
+            self.active.clear();
             return { self.mass }.solve(tree, &self.force);
         }
         let mut a = *guess;
-        self.active.clear();
+        // Where as many blocks were active a moment ago, the same edges are the better guess.
+        let remembers = self.active.len() == self.blocks.len();
+        if !remembers {
+            self.active.clear();
+        }
         for block in self.blocks.iter() {
             let values = block.values(&a);
-            self.active.push(block.below(&values));
+            if !remembers {
+                self.active.push(block.below(&values));
+            }
             self.values.push(values);
         }
         for turn in 0..MAX_STEPS {
@@ -90,6 +97,11 @@ impl<const N: usize, const D: usize, const K: usize> Problem<N, D, K> {
             }
         }
         a
+    }
+
+    /// Forgets which edges were active.
+    pub fn forget(&mut self) {
+        self.active.clear();
     }
 
     /// The minimum of the quadratic that the active edges make.
