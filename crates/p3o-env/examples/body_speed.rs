@@ -27,7 +27,9 @@ fn main() {
     };
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let controls: Vec<Vec<f64>> = (0..4096)
-        .map(|_| model.actuators.iter().map(|m| rng.random_range(-1.0..1.0) * m.control.map_or(1.0, |c| c[1])).collect())
+        .map(|_| {
+            model.actuators.iter().map(|m| rng.random_range(-1.0..1.0) * m.control.map_or(1.0, |c| c[1])).collect()
+        })
         .collect();
     let mut physics = build(model);
     let start = State::of(model);

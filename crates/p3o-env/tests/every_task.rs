@@ -172,6 +172,12 @@ fn snapshots_keep_their_format() {
         ("PointCircle", None, 0xbf66_57e9_749a_6942),
         ("PointGather", None, 0x1751_30b9_e716_7f21),
         ("SimpleSpread", None, 0x4962_716a_6b6b_4e53),
+        ("AntVelocity", None, 0x56ee_f096_d37f_40eb),
+        ("HalfCheetahVelocity", None, 0x9d68_07b9_d5d2_6d53),
+        ("HopperVelocity", None, 0x5fec_b95b_0dd8_6ebb),
+        ("Walker2dVelocity", None, 0x69a1_3469_2d70_918a),
+        ("SwimmerVelocity", None, 0x8cb5_e289_e454_eb1d),
+        ("HumanoidVelocity", None, 0x2f8c_dd1e_56d6_f534),
     ];
     for (name, option, expected) in recorded {
         let options = option.into_iter().map(|(name, value): (&str, f64)| (name.to_owned(), value)).collect();

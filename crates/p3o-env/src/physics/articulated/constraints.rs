@@ -1,7 +1,9 @@
 //! Limits and contacts as blocks of a soft constraint problem; the folder's README explains it.
 
+#![expect(clippy::needless_range_loop, reason = "several arrays share each index, as in the formulas")]
+
 use super::model::Soft;
-use super::tree::{Full, Rows, Tree};
+use super::tree::{Full, Rows, Tree, add_row};
 
 /// A limit or a contact.
 ///
@@ -149,29 +151,27 @@ impl<const W: usize, const K: usize> Block<W, K> {
         forces
     }
 
-    /// Adds the active edges' share of the quadratic problem: `weight J' J` to the matrix, `-weight J' offset` to the right.
-    pub fn load<const N: usize>(&self, active: u16, right: &mut [f64; N], mut add: impl FnMut(&[f64; W], f64)) {
+    /// The active edges' share of the quadratic problem: `-weight J' offset` is added to the right, and the rows and weights are returned
+    /// whose sum of `weight J' J` is to be added to the matrix.
+    fn load<const N: usize>(&self, active: u16, right: &mut [f64; N]) -> Share<W, K> {
+        let mut share = Share { rows: [[0.0; W]; K], weights: [0.0; K], len: 0 };
         let mut normal = if active & 1 == 1 { self.plain } else { 0.0 };
         let mut pull = [0.0; K];
         pull[0] = normal * self.offset[0];
         for k in 1..self.len {
             let (mu, both) = (self.friction[k], active >> (2 * k - 1) & 3);
-            let slide = mu * self.offset[k];
             match both {
                 0 => {}
                 3 => {
-                    add(&self.rows[k], 2.0 * mu * mu * self.weight);
+                    share.push(&self.rows[k], 2.0 * mu * mu * self.weight);
                     normal += 2.0;
                     pull[0] += 2.0 * self.offset[0];
-                    pull[k] = 2.0 * mu * slide;
+                    pull[k] = 2.0 * mu * mu * self.offset[k];
                 }
                 _ => {
                     let sign = if both == 1 { mu } else { -mu };
-                    let mut edge = self.rows[0];
-                    for (e, t) in edge[..self.width].iter_mut().zip(&self.rows[k]) {
-                        *e += sign * t;
-                    }
-                    add(&edge, self.weight);
+                    let edge = std::array::from_fn(|i| self.rows[0][i] + sign * self.rows[k][i]);
+                    share.push(&edge, self.weight);
                     let offset = self.offset[0] + sign * self.offset[k];
                     pull[0] += offset;
                     pull[k] = sign * offset;
@@ -179,7 +179,7 @@ impl<const W: usize, const K: usize> Block<W, K> {
             }
         }
         if normal > 0.0 {
-            add(&self.rows[0], normal * self.weight);
+            share.push(&self.rows[0], normal * self.weight);
         }
         for k in 0..self.len {
             let factor = self.weight * pull[k];
@@ -189,37 +189,37 @@ impl<const W: usize, const K: usize> Block<W, K> {
                 }
             }
         }
+        share
     }
 
-    pub fn load_tree<const N: usize, const D: usize>(
-        &self,
-        active: u16,
-        matrix: &mut Rows<N, D>,
-        right: &mut [f64; N],
-    ) {
-        self.load(active, right, |row, weight| {
-            for d in 0..self.width {
+    pub fn load_tree<const N: usize>(&self, active: u16, matrix: &mut Rows<N, W>, right: &mut [f64; N]) {
+        let share = self.load(active, right);
+        for d in 0..self.width {
+            let sum = &mut matrix.0[usize::from(self.dofs[d])];
+            for (row, weight) in share.rows.iter().zip(&share.weights).take(share.len) {
                 let factor = weight * row[d];
-                if factor != 0.0 {
-                    for (m, j) in matrix.0[usize::from(self.dofs[d])][self.start..=self.start + d].iter_mut().zip(row) {
+                if self.start == 0 {
+                    add_row(sum, d, factor, row);
+                } else {
+                    for (m, j) in sum[self.start..=self.start + d].iter_mut().zip(row) {
                         *m += factor * j;
                     }
                 }
             }
-        });
+        }
     }
 
     pub fn load_full<const N: usize>(&self, active: u16, matrix: &mut Full<N>, right: &mut [f64; N]) {
-        self.load(active, right, |row, weight| {
-            for d in 0..self.width {
+        let share = self.load(active, right);
+        for d in 0..self.width {
+            let sum = &mut matrix.0[usize::from(self.dofs[d])];
+            for (row, weight) in share.rows.iter().zip(&share.weights).take(share.len) {
                 let factor = weight * row[d];
-                if factor != 0.0 {
-                    for (j, dof) in row[..=d].iter().zip(&self.dofs) {
-                        matrix.0[usize::from(self.dofs[d])][usize::from(*dof)] += factor * j;
-                    }
+                for (j, dof) in row[..=d].iter().zip(&self.dofs) {
+                    sum[usize::from(*dof)] += factor * j;
                 }
             }
-        });
+        }
     }
 
     /// Lays the rows along the way from the root to `leaf`, less the first `start` steps.
@@ -229,6 +229,21 @@ impl<const W: usize, const K: usize> Block<W, K> {
         for (dof, step) in self.dofs.iter_mut().zip(&tree.chain[leaf][start..=tree.depth[leaf]]) {
             *dof = *step as u8;
         }
+    }
+}
+
+/// Rows J with weights: a block's share of the matrix is the sum of `weight J' J`. A tangent gives one at most, and so does the normal.
+struct Share<const W: usize, const K: usize> {
+    rows: [[f64; W]; K],
+    weights: [f64; K],
+    len: usize,
+}
+
+impl<const W: usize, const K: usize> Share<W, K> {
+    fn push(&mut self, row: &[f64; W], weight: f64) {
+        self.rows[self.len] = *row;
+        self.weights[self.len] = weight;
+        self.len += 1;
     }
 }
 

@@ -37,10 +37,10 @@ pub struct Moments {
 }
 
 /// The part of the equations that knows how links move: in a plane or in space.
-pub(super) trait Mechanism<const N: usize, const D: usize, const W: usize, const K: usize>: Send {
+pub(super) trait Mechanism<const N: usize, const D: usize, const K: usize>: Send {
     fn tree(&self) -> &Tree<N, D>;
     /// Sets the mass matrix, subtracts the bias from the force and adds the blocks of contacts.
-    fn evaluate(&mut self, qpos: &[f64], qvel: &[f64; N], problem: &mut Problem<N, D, W, K>);
+    fn evaluate(&mut self, qpos: &[f64], qvel: &[f64; N], problem: &mut Problem<N, D, K>);
     /// Moves `qpos` for `seconds` at the velocity `v`.
     fn advance(&self, qpos: &mut [f64], v: &[f64; N], seconds: f64);
     fn place(&self, body: usize) -> [f64; 3];
@@ -84,10 +84,10 @@ struct Spring {
 
 /// A body that moves: the model, laid out, and the room that a step needs.
 #[derive(Clone, Debug)]
-pub(super) struct Engine<M, const N: usize, const D: usize, const W: usize, const K: usize> {
+pub(super) struct Engine<M, const N: usize, const D: usize, const K: usize> {
     model: &'static Model,
     mechanism: M,
-    problem: Problem<N, D, W, K>,
+    problem: Problem<N, D, K>,
     armature: [f64; N],
     damping: [f64; N],
     limits: Vec<Limit>,
@@ -103,11 +103,11 @@ pub(super) struct Engine<M, const N: usize, const D: usize, const W: usize, cons
     pose: Vec<f64>,
 }
 
-impl<M, const N: usize, const D: usize, const W: usize, const K: usize> Engine<M, N, D, W, K>
+impl<M, const N: usize, const D: usize, const K: usize> Engine<M, N, D, K>
 where
-    M: Mechanism<N, D, W, K>,
+    M: Mechanism<N, D, K>,
 {
-    pub fn new(model: &'static Model, mechanism: M) -> Engine<M, N, D, W, K> {
+    pub fn new(model: &'static Model, mechanism: M) -> Engine<M, N, D, K> {
         let (mut armature, mut damping) = ([0.0; N], [0.0; N]);
         let (mut limits, mut springs, mut addresses) = (Vec::new(), Vec::new(), Vec::new());
         let (mut dof, mut position) = (0, 0);
@@ -260,9 +260,9 @@ where
     }
 }
 
-impl<M, const N: usize, const D: usize, const W: usize, const K: usize> Physics for Engine<M, N, D, W, K>
+impl<M, const N: usize, const D: usize, const K: usize> Physics for Engine<M, N, D, K>
 where
-    M: Mechanism<N, D, W, K> + Clone + 'static,
+    M: Mechanism<N, D, K> + Clone + 'static,
 {
     fn model(&self) -> &'static Model {
         self.model
@@ -271,6 +271,7 @@ where
     fn step(&mut self, state: &mut super::State, ctrl: &[f64]) {
         self.control(ctrl);
         self.acceleration = [0.0; N];
+        self.problem.forget();
         let mut qvel = Self::velocities(&state.qvel);
         for _ in 0..self.model.substeps {
             match self.model.integrator {
@@ -285,6 +286,7 @@ where
     fn look(&mut self, state: &super::State, ctrl: &[f64]) {
         self.control(ctrl);
         self.acceleration = [0.0; N];
+        self.problem.forget();
         let qvel = Self::velocities(&state.qvel);
         let mut pose = std::mem::take(&mut self.start);
         pose.copy_from_slice(&state.qpos);
@@ -302,7 +304,7 @@ where
     }
 
     fn rows(&self) -> usize {
-        let rows = |block: &Block<W, K>| block.plain as usize + 2 * (block.len - 1);
+        let rows = |block: &Block<D, K>| block.plain as usize + 2 * (block.len - 1);
         self.problem.blocks.iter().map(rows).sum()
     }
 

@@ -11,19 +11,19 @@ const MAX_SEARCH: usize = 60;
 
 /// Constraints of one moment and the room that the search needs.
 #[derive(Clone, Debug)]
-pub(super) struct Problem<const N: usize, const D: usize, const W: usize, const K: usize> {
+pub(super) struct Problem<const N: usize, const D: usize, const K: usize> {
     pub mass: Rows<N, D>,
     pub force: [f64; N],
-    pub blocks: Blocks<W, K>,
+    pub blocks: Blocks<D, K>,
     /// Of every block at the solution.
     pub values: Vec<Values<K>>,
     ahead: Vec<Values<K>>,
     active: Vec<u16>,
 }
 
-impl<const N: usize, const D: usize, const W: usize, const K: usize> Problem<N, D, W, K> {
+impl<const N: usize, const D: usize, const K: usize> Problem<N, D, K> {
     /// With room for so many blocks; more make it grow.
-    pub fn with_room(blocks: usize) -> Problem<N, D, W, K> {
+    pub fn with_room(blocks: usize) -> Problem<N, D, K> {
         Problem {
             mass: Rows::zero(),
             force: [0.0; N],
@@ -39,13 +39,20 @@ impl<const N: usize, const D: usize, const W: usize, const K: usize> Problem<N, 
     pub fn minimize(&mut self, tree: &Tree<N, D>, guess: &[f64; N]) -> [f64; N] {
         self.values.clear();
         if self.blocks.is_empty() {
+            self.active.clear();
             return { self.mass }.solve(tree, &self.force);
         }
         let mut a = *guess;
-        self.active.clear();
+        // Where as many blocks were active a moment ago, the same edges are the better guess.
+        let remembers = self.active.len() == self.blocks.len();
+        if !remembers {
+            self.active.clear();
+        }
         for block in self.blocks.iter() {
             let values = block.values(&a);
-            self.active.push(block.below(&values));
+            if !remembers {
+                self.active.push(block.below(&values));
+            }
             self.values.push(values);
         }
         for turn in 0..MAX_STEPS {
@@ -90,6 +97,11 @@ impl<const N: usize, const D: usize, const W: usize, const K: usize> Problem<N, 
             }
         }
         a
+    }
+
+    /// Forgets which edges were active.
+    pub fn forget(&mut self) {
+        self.active.clear();
     }
 
     /// The minimum of the quadratic that the active edges make.

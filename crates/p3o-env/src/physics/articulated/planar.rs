@@ -461,12 +461,12 @@ fn drag(model: &Model, i: usize, axes: [usize; 3]) -> Option<Drag> {
     })
 }
 
-impl<const N: usize, const D: usize> Mechanism<N, D, D, ROWS> for Planar<N, D> {
+impl<const N: usize, const D: usize> Mechanism<N, D, ROWS> for Planar<N, D> {
     fn tree(&self) -> &Tree<N, D> {
         &self.tree
     }
 
-    fn evaluate(&mut self, qpos: &[f64], qvel: &[f64; N], problem: &mut Problem<N, D, D, ROWS>) {
+    fn evaluate(&mut self, qpos: &[f64], qvel: &[f64; N], problem: &mut Problem<N, D, ROWS>) {
         self.pose(qpos, qvel);
         let mut bias = [0.0; N];
         self.inertia(&mut problem.mass, &mut bias);

@@ -245,6 +245,8 @@ pub(super) struct Spatial<const N: usize, const D: usize, const K: usize> {
     joints: Vec<Joint>,
     parts: Vec<Part>,
     nears: Vec<Near>,
+    /// Whether parts of it can touch each other.
+    folds: bool,
     /// Pairs on the ground, then those that were less than [`GAP`] apart when places were last kept.
     close: Vec<usize>,
     kept: Vec<Vec3>,
@@ -292,6 +294,7 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
         };
         Spatial {
             model,
+            folds: model.pairs.iter().any(|pair| model.geoms[pair.geoms[0]].shape != Shape::Plane),
             close: Vec::with_capacity(model.pairs.len()),
             kept: Vec::with_capacity(model.geoms.len()),
             nears: model.pairs.iter().map(|pair| near(model, pair, &links, &parts, &tree)).collect(),
@@ -465,6 +468,9 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
 
     /// Finds the pairs that are worth a look, if geoms have moved since the last time.
     fn keep(&mut self) {
+        if !self.folds && !self.close.is_empty() {
+            return;
+        }
         let moved = |(solid, kept): (&Solid, &Vec3)| {
             let way = sub(solid.pos, *kept);
             dot(way, way)
@@ -489,27 +495,38 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
     fn touch(&mut self, v: &[f64; N], blocks: &mut Blocks<D, K>) {
         self.contacts.clear();
         self.frames.clear();
-        for (solid, fixed) in self.solids.iter_mut().zip(&self.fixed) {
-            let node = &self.nodes[fixed.link];
-            solid.pos = add(node.at, 1.0, times(&node.axes, fixed.pos));
-            solid.axis = times(&node.axes, column(&fixed.axes, 2));
-            if fixed.is_angular {
-                solid.axes = product(&node.axes, &fixed.axes);
+        if self.folds {
+            for (solid, fixed) in self.solids.iter_mut().zip(&self.fixed) {
+                let node = &self.nodes[fixed.link];
+                solid.pos = add(node.at, 1.0, times(&node.axes, fixed.pos));
             }
         }
         self.keep();
-        let Spatial { nears, close, solids, contacts, frames, motions, centres, .. } = self;
+        let Spatial { nears, close, solids, contacts, frames, motions, centres, fixed, nodes, .. } = self;
         for near in close.iter().map(|near| &nears[*near]) {
-            let [one, two] = near.pair.geoms.map(|geom| &solids[geom]);
-            let apart = sub(two.pos, one.pos);
+            let [one, two] = near.pair.geoms;
             let is_far = if near.on_plane {
-                dot(apart, one.axis) > near.reach
+                let (plane, fixed) = (&solids[one], &fixed[two]);
+                let node = &nodes[fixed.link];
+                let across = [0, 1, 2].map(|j| dot(plane.axis, column(&node.axes, j)));
+                dot(plane.axis, sub(node.at, plane.pos)) + dot(across, fixed.pos) > near.reach
             } else {
+                let apart = sub(solids[two].pos, solids[one].pos);
                 dot(apart, apart) > near.reach * near.reach
             };
             if is_far {
                 continue;
             }
+            for geom in near.pair.geoms {
+                let (solid, fixed) = (&mut solids[geom], &fixed[geom]);
+                let node = &nodes[fixed.link];
+                solid.pos = add(node.at, 1.0, times(&node.axes, fixed.pos));
+                solid.axis = times(&node.axes, column(&fixed.axes, 2));
+                if fixed.is_angular {
+                    solid.axes = product(&node.axes, &fixed.axes);
+                }
+            }
+            let (one, two) = (&solids[one], &solids[two]);
             touches(one, two, near.pair.margin, |touch| {
                 let [first, second] = if near.pair.dimensions == 1 { [[0.0; 3]; 2] } else { tangents(&touch) };
                 let frame = [touch.normal, first, second];
@@ -690,12 +707,12 @@ fn near<const N: usize, const D: usize>(
     Near { pair, trees, scale, on_plane, reach: a + b + margin, dofs, start, is_chain }
 }
 
-impl<const N: usize, const D: usize, const K: usize> Mechanism<N, D, D, K> for Spatial<N, D, K> {
+impl<const N: usize, const D: usize, const K: usize> Mechanism<N, D, K> for Spatial<N, D, K> {
     fn tree(&self) -> &Tree<N, D> {
         &self.tree
     }
 
-    fn evaluate(&mut self, qpos: &[f64], qvel: &[f64; N], problem: &mut Problem<N, D, D, K>) {
+    fn evaluate(&mut self, qpos: &[f64], qvel: &[f64; N], problem: &mut Problem<N, D, K>) {
         self.pose(qpos);
         self.motion(qvel);
         self.inertia(&mut problem.mass, &mut problem.force);

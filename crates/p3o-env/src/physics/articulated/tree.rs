@@ -18,7 +18,7 @@ pub(super) struct Tree<const N: usize, const D: usize> {
 impl<const N: usize, const D: usize> Tree<N, D> {
     /// From the parent of each, which is a lower number.
     pub fn new(parents: &[Option<usize>]) -> Tree<N, D> {
-        const { assert!(D <= 8 || D % 4 == 0, "long rows are taken in fours") };
+        const { assert!(D <= 8 || D.is_multiple_of(4), "long rows are taken in fours") };
         let mut tree = Tree { depth: [0; N], chain: [[0; D]; N] };
         for (i, parent) in parents.iter().enumerate() {
             if let Some(parent) = *parent {
@@ -55,32 +55,48 @@ impl<const N: usize, const D: usize> Rows<N, D> {
     }
 
     /// The x of `self * x = right`; the matrix is used up.
+    ///
+    /// Where a degree of freedom follows its parent, both are eliminated at once: the rows above are read and written once.
     pub fn solve(&mut self, tree: &Tree<N, D>, right: &[f64; N]) -> [f64; N] {
         let mut x = *right;
         let mut inverse = [0.0; N];
-        for i in (0..N).rev() {
-            let (row, chain, depth) = (self.0[i], &tree.chain[i], tree.depth[i]);
+        let mut i = N;
+        while i > 0 {
+            i -= 1;
+            let (chain, depth) = (&tree.chain[i], tree.depth[i]);
+            let row = self.0[i];
             inverse[i] = 1.0 / row[depth];
+            let own = x[i];
             let mut factors = [0.0; D];
-            for k in (0..depth).rev() {
-                let factor = row[k] * inverse[i];
-                let above = &mut self.0[chain[k]];
-                // Beyond entry k the row above has nothing that is read: whole rows or fours are as good and faster.
-                if D <= 8 {
-                    for l in 0..D {
-                        above[l] -= factor * row[l];
-                    }
-                } else {
-                    for (above, row) in above.chunks_exact_mut(4).zip(row.chunks_exact(4)).take(k / 4 + 1) {
-                        for (above, row) in above.iter_mut().zip(row) {
-                            *above -= factor * row;
-                        }
-                    }
+            if depth == 0 || chain[depth - 1] + 1 != i {
+                for k in 0..depth {
+                    factors[k] = row[k] * inverse[i];
+                    let above = &mut self.0[chain[k]];
+                    add_row(above, k, -factors[k], &row);
+                    x[chain[k]] -= factors[k] * own;
                 }
-                x[chain[k]] -= factor * x[i];
-                factors[k] = factor;
+                self.0[i] = factors;
+                continue;
             }
-            self.0[i] = factors;
+            let (top, p) = (depth - 1, i - 1);
+            let mut second = self.0[p];
+            let factor = row[top] * inverse[i];
+            add_row(&mut second, top, -factor, &row);
+            factors[top] = factor;
+            x[p] -= factor * own;
+            inverse[p] = 1.0 / second[top];
+            let parents = x[p];
+            let mut second_factors = [0.0; D];
+            for k in 0..top {
+                let (f, g) = (row[k] * inverse[i], second[k] * inverse[p]);
+                let above = &mut self.0[chain[k]];
+                add_row(above, k, -f, &row);
+                add_row(above, k, -g, &second);
+                x[chain[k]] = x[chain[k]] - f * own - g * parents;
+                (factors[k], second_factors[k]) = (f, g);
+            }
+            (self.0[i], self.0[p]) = (factors, second_factors);
+            i = p;
         }
         for i in 0..N {
             let (row, chain) = (&self.0[i], &tree.chain[i]);
@@ -91,6 +107,23 @@ impl<const N: usize, const D: usize> Rows<N, D> {
             x[i] = sum;
         }
         x
+    }
+}
+
+/// `row += factor other` up to entry `last`, and maybe beyond: there, rows hold nothing that is read, and whole rows or fours of
+/// entries are faster.
+#[inline(always)]
+pub(super) fn add_row<const D: usize>(row: &mut [f64; D], last: usize, factor: f64, other: &[f64; D]) {
+    if D <= 8 {
+        for l in 0..D {
+            row[l] += factor * other[l];
+        }
+    } else {
+        for (row, other) in row.chunks_exact_mut(4).zip(other.chunks_exact(4)).take(last / 4 + 1) {
+            for l in 0..4 {
+                row[l] += factor * other[l];
+            }
+        }
     }
 }
 
