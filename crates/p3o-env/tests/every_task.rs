@@ -51,10 +51,16 @@ fn same(a: &Step, b: &Step) -> bool {
 }
 
 #[test]
-fn a_million_wild_steps_stay_finite() {
+fn many_wild_steps_stay_finite() {
     for (name, mut env) in variants() {
-        // A million of each task as it comes, fewer where an option changes it.
-        let steps = if name.ends_with("{}") { 1_000_000 } else { 20_000 };
+        // Most of each task as it comes, fewer where an option changes it.
+        let is_plain = name.ends_with("{}");
+        // Bodies of many joints are slow.
+        let steps = match env.spec().action_width() {
+            _ if !is_plain => 10_000,
+            8.. => 200_000,
+            _ => 1_000_000,
+        };
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         let (spec, horizon) = (env.spec().clone(), env.spec().horizon);
         reset(&mut *env, 0);
@@ -87,7 +93,7 @@ fn a_million_wild_steps_stay_finite() {
             }
             assert!(len < horizon, "{name}: an episode went on after its time");
         }
-        if steps == 1_000_000 {
+        if is_plain {
             let bounds: Vec<f64> = spec.costs.iter().filter_map(|cost| cost.max_per_step).collect();
             assert_eq!(most, bounds, "{name}: the bounds of its costs are reached");
         }

@@ -146,8 +146,9 @@ fn the_penalty_is_exact_above_the_multiplier_and_fails_below_it() {
 /// With a Glorot head Adam's first step leaves the trust region at once, and one pass of 80 is made (a KL of 0.21 on PointGoal, 0.56 on
 /// PointGather, 0.12 on AntCircle).
 #[test]
-fn the_first_update_of_the_papers_preset_makes_passes_on_every_task() {
-    for task in p3o_env::TASKS {
+fn the_first_update_of_the_papers_preset_makes_passes_on_every_task_of_the_paper() {
+    let of_the_paper = ["PointGoal", "Navigation", "AntCircle", "PointCircle", "PointGather", "SimpleSpread"];
+    for task in p3o_env::TASKS.iter().filter(|task| of_the_paper.contains(&task.name)) {
         let method = Method::named(if task.has_team() { "map3o" } else { "p3o" }).unwrap();
         let set = ["policy.passes=6", "critic.passes=1"].map(String::from).to_vec();
         let request = Request { preset: "paper".into(), set, seed: Some(1000), ..Request::new(task.name, method) };
