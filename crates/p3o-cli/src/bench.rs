@@ -157,7 +157,7 @@ pub fn environments(threads: usize, seconds: f64) -> f64 {
             let seeds: Vec<u64> = (0..WORLDS).map(&mut next_seed).collect();
             worlds.reset(&seeds, &mut out.obs).expect(failed);
             let mut steps = 0;
-            let mut all = worlds.split(WORLDS).expect("these worlds can be split").remove(0);
+            let mut all = worlds.split(0..WORLDS, WORLDS).expect("these worlds can be split").remove(0);
             while start.elapsed().as_secs_f64() < seconds {
                 for t in 0..1000u32 {
                     // Spread over [-1, 1) without the cost of a generator.

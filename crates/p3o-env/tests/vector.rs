@@ -318,7 +318,7 @@ fn worlds_elsewhere_may_fail_and_offer_less() {
     let spec = Showing::boxed().spec().clone();
     let mut step = VectorStep::new(&spec, 2);
     let mut remote: Box<dyn VectorEnv> = Box::new(Remote { spec, connected: true });
-    assert!(remote.split(1).is_none() && remote.snapshot().is_none());
+    assert!(remote.split(0..1, 1).is_none() && remote.snapshot().is_none());
     let message = remote.restore(&[]).expect_err("it has none").to_string();
     assert_eq!(message, "the snapshot does not fit Showing: such worlds have no snapshots");
     assert!(!remote.restart(0, 1, &mut step.obs[..3]));
