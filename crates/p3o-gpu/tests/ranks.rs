@@ -3,7 +3,7 @@
 
 use p3o::engine::{Engine, Networks};
 use p3o::run::{checkpoint_path, follow, named_task};
-use p3o::{Config, Error, Learner, Method, Ranks, Request, Run, Stop, ranks};
+use p3o::{Config, Error, Learner, Method, Ranks, Request, Run, ranks};
 use p3o_gpu::device::{Device, Precision};
 use p3o_gpu::engine::DeviceEngine;
 use p3o_gpu::host::Host;
@@ -33,7 +33,7 @@ fn train(config: &Config, ranks: &Ranks, folder: &Path, fails: Option<(usize, us
     let mut learner = Learner::with_ranks(config.clone(), &*named_task(config)?, &engines, ranks)?;
     match ranks.is_first() {
         true => Run::start_learner(learner, folder)?.train(&mut |_, _| ControlFlow::Continue(())).map(drop),
-        false => follow(&mut learner, &Stop::default()).map(drop),
+        false => follow(&mut learner, &|| false).map(drop),
     }
 }
 

@@ -28,6 +28,10 @@ pub trait Link: Send + Sync {
     /// Sends `bytes` to some ranks and fills `into` with what one of them sends, in the order in which it sends. An error is a
     /// sentence, and the end of all exchanges.
     fn exchange(&self, bytes: &[u8], to: &[usize], into: &mut [u8], from: Option<usize>) -> Result<(), String>;
+
+    /// Says whether one of the ranks is writing files, or all have agreed to stop. Then a request to stop is no sign that another one has
+    /// died, and nobody is to be hurried.
+    fn be_patient(&self, _: bool) {}
 }
 
 /// The processes of a run, of which this is one. All clones are the same.
@@ -207,6 +211,11 @@ impl Ranks {
         let mut bytes = own.as_ref().map(to_bytes).unwrap_or_default();
         self.broadcast(of, &mut bytes)?;
         own.map_or_else(|| postcard::from_bytes(&bytes).map_err(|_| self.misunderstood()), Ok)
+    }
+
+    /// See [`Link::be_patient`].
+    pub(crate) fn be_patient(&self, patient: bool) {
+        self.0.link.be_patient(patient);
     }
 
     pub(crate) fn misunderstood(&self) -> Error {

@@ -342,9 +342,11 @@ impl Run {
             let updates = report.update;
             saved = asked || updates == total || updates.is_multiple_of(every);
             if saved {
+                ranks.be_patient(true);
                 self.learner.collector.gather_worlds()?;
                 let written = self.save();
                 agree(&ranks, written, false)?;
+                ranks.be_patient(asked);
             }
             if asked && updates < total {
                 self.summarize()?;
@@ -449,16 +451,19 @@ fn agree(ranks: &Ranks, own: Result<(), Error>, asked: bool) -> Result<bool, Err
     }
 }
 
-/// Makes the updates of a run whose folder another process has, as one of its processes.
-pub fn follow(learner: &mut Learner, stop: &Stop) -> Result<Finish, Error> {
+/// Makes the updates of a run whose folder another process has, as one of its processes, until the end or until one of them is asked to
+/// `stop`.
+pub fn follow(learner: &mut Learner, stop: &dyn Fn() -> bool) -> Result<Finish, Error> {
     let (total, every) = (learner.config().updates(), learner.config().run.checkpoint_every);
     let ranks = learner.ranks().clone();
     while learner.progress().updates < total {
         let updates = learner.update()?.update;
-        let asked = agree(&ranks, Ok(()), stop.is_asked_for())?;
+        let asked = agree(&ranks, Ok(()), stop())?;
         if asked || updates == total || updates.is_multiple_of(every) {
+            ranks.be_patient(true);
             learner.collector.gather_worlds()?;
             agree(&ranks, Ok(()), false)?;
+            ranks.be_patient(asked);
         }
         if asked && updates < total {
             return Ok(Finish::Interrupted);
@@ -483,6 +488,11 @@ pub fn add_summary(folder: &Path, summary: &Summary) -> Result<(), Error> {
         Err(Error::InUse { .. }) => Ok(()),
         lock => lock.and_then(|_held| write_summary(folder, summary)),
     }
+}
+
+/// How many updates a folder's last checkpoint has, if it has a good one.
+pub fn last_checkpoint(folder: &Path) -> Option<u64> {
+    checkpoint::Checkpoint::read(&checkpoint_path(folder)).ok().map(|checkpoint| checkpoint.updates())
 }
 
 /// Finds the maker of a configuration's world.

@@ -5,7 +5,7 @@ use crate::util::{bits, named_learner, on_threads, small_task, task_of};
 use p3o::config::Agents;
 use p3o::record::ProgressCsv;
 use p3o::run::{Opened, checkpoint_path, follow, named_task};
-use p3o::{Config, Error, Finish, Learner, Method, Ranks, Run, Stop, checkpoint, engine, ranks};
+use p3o::{Config, Error, Finish, Learner, Method, Ranks, Run, checkpoint, engine, ranks};
 use p3o_env::{Env, EnvSpec, Outcome, RestoreError};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -48,7 +48,7 @@ fn start(config: &Config, ranks: &Ranks, folder: &Path, until: u64) -> Result<Fi
     let mut learner = learner(config, ranks)?;
     match ranks.is_first() {
         true => train(Run::start_learner(learner, folder)?, until),
-        false => follow(&mut learner, &Stop::default()),
+        false => follow(&mut learner, &|| false),
     }
 }
 
@@ -62,7 +62,7 @@ fn go_on(ranks: &Ranks, folder: &Path) -> Result<Finish, Error> {
         Some(opened) => train(opened.go_on(learner)?, u64::MAX),
         None => {
             checkpoint::load_bytes(&mut learner, checkpoint)?;
-            follow(&mut learner, &Stop::default())
+            follow(&mut learner, &|| false)
         }
     }
 }
@@ -216,7 +216,7 @@ fn what_the_first_rank_cannot_write_ends_all() {
     let ends = on_ranks(3, 1, |ranks| {
         let mut learner = learner(&config, &ranks).unwrap();
         if !ranks.is_first() {
-            return follow(&mut learner, &Stop::default()).unwrap_err();
+            return follow(&mut learner, &|| false).unwrap_err();
         }
         let mut run = Run::start_learner(learner, &folder).unwrap();
         let removed = &mut |run: &Run, _: &p3o::Report| {
@@ -236,13 +236,11 @@ fn a_stop_at_any_rank_stops_all_after_an_update() {
     let config = config("p3o", "PointGoal", &[]);
     let ends = on_ranks(3, 1, |ranks| {
         let mut learner = learner(&config, &ranks).unwrap();
-        let stop = Stop::default();
-        match ranks.rank() {
-            0 => return train(Run::start_learner(learner, &folder).unwrap(), u64::MAX).unwrap(),
-            2 => stop.ask(),
-            _ => {}
+        let stop = ranks.rank() == 2;
+        if ranks.is_first() {
+            return train(Run::start_learner(learner, &folder).unwrap(), u64::MAX).unwrap();
         }
-        follow(&mut learner, &stop).unwrap()
+        follow(&mut learner, &|| stop).unwrap()
     });
     assert_eq!(ends, [Finish::Interrupted; 3]);
     assert_eq!(Run::resume(&folder, &named_task, None).unwrap().learner().progress().updates, 1);
