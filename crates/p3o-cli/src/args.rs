@@ -364,6 +364,13 @@ pub struct BenchArgs {
     /// Put a GPU's updates beside those of a file that tools/torch_update.py has written.
     #[arg(long, value_name = "FILE", conflicts_with = "algo")]
     pub against: Option<PathBuf>,
+    /// Measure one run over N processes [2] against one process with N threads, and what messages between them cost.
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "2", conflicts_with_all = ["algo", "against"])]
+    #[arg(value_parser = clap::value_parser!(u16).range(2..=1024))]
+    pub ranks: Option<u16>,
+    /// What starts processes for --ranks; `-n N` and this program follow.
+    #[arg(long, requires = "ranks", default_value = "mpirun")]
+    pub launcher: String,
     /// One of the processes that --ranks starts.
     #[arg(long, hide = true)]
     pub as_rank: Option<String>,

@@ -1,6 +1,7 @@
 //! `p3o bench`: what this machine does, as figures that can be compared within one run.
 
 mod gpu;
+mod ranks;
 
 use crate::args::BenchArgs;
 use crate::device::Device;
@@ -49,6 +50,11 @@ struct Figures {
 pub fn bench(args: &BenchArgs) -> Result<(), Failure> {
     if !(args.seconds.is_finite() && args.seconds > 0.0) {
         return Err(Failure::Usage(format!("--seconds must be positive and finite, not {}", args.seconds)));
+    }
+    match (&args.as_rank, args.ranks) {
+        (Some(what), _) => return ranks::work(what, args),
+        (None, Some(count)) => return ranks::bench(usize::from(count), args),
+        (None, None) => {}
     }
     let device = Device::of(&args.place)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

@@ -41,6 +41,8 @@ pub struct Ranks(Arc<Joined>);
 struct Joined {
     link: Box<dyn Link>,
     failed: Mutex<Option<String>>,
+    /// What is sent and received, kept so that its memory need not be asked for again.
+    scratch: Mutex<[Vec<u8>; 2]>,
 }
 
 /// The only process of a run.
@@ -69,7 +71,7 @@ impl Default for Ranks {
 impl Ranks {
     /// Those that a link connects.
     pub fn new(link: impl Link + 'static) -> Ranks {
-        Ranks(Arc::new(Joined { link: Box::new(link), failed: Mutex::default() }))
+        Ranks(Arc::new(Joined { link: Box::new(link), failed: Mutex::default(), scratch: Mutex::default() }))
     }
 
     /// This process's number, from 0.
@@ -125,16 +127,18 @@ impl Ranks {
     /// the order of the ranks or the same for some of them.
     pub fn complete(&self, all: &mut [u8], place: &dyn Fn(usize) -> Range<usize>) -> Result<(), Error> {
         let (rank, size) = (self.rank(), self.size());
+        let mut scratch = std::mem::take(&mut *self.0.scratch.lock().expect("nothing panics with it"));
+        let [sent, got] = &mut scratch;
         // Bruck's algorithm: after each round a rank has the blocks of twice as many ranks, from its own on.
         let mut distance = 1;
         while distance < size {
             let blocks = distance.min(size - distance);
             let from = |first: usize| (0..blocks).map(move |i| place((first + i) % size));
             let there = (rank + distance) % size;
-            let mut sent = Vec::with_capacity(from(rank).map(|block| block.len()).sum());
+            sent.clear();
             from(rank).for_each(|block| sent.extend_from_slice(&all[block]));
-            let mut got = vec![0; from(there).map(|block| block.len()).sum()];
-            self.send(&sent, &[(rank + size - distance) % size], &mut got, Some(there))?;
+            got.resize(from(there).map(|block| block.len()).sum(), 0);
+            self.send(sent, &[(rank + size - distance) % size], got, Some(there))?;
             let mut rest = &got[..];
             for block in from(there) {
                 let (bytes, after) = rest.split_at(block.len());
@@ -143,6 +147,7 @@ impl Ranks {
             }
             distance *= 2;
         }
+        *self.0.scratch.lock().expect("nothing panics with it") = scratch;
         Ok(())
     }
 
@@ -157,29 +162,32 @@ impl Ranks {
         }
     }
 
-    /// What every rank has to say, in their order.
-    pub fn gather(&self, own: Vec<u8>) -> Result<Vec<Vec<u8>>, Error> {
-        if self.is_alone() {
-            return Ok(vec![own]);
-        }
+    /// What every rank has to say, in their order, one behind the other in `all`; returns where each one's begins and ends.
+    pub fn gather_into(&self, own: &[u8], all: &mut Vec<u8>) -> Result<Vec<Range<usize>>, Error> {
         let mut lengths = vec![0u64; self.size()];
         lengths[self.rank()] = own.len() as u64;
         self.complete(bytemuck::cast_slice_mut(&mut lengths), &|rank| rank * 8..rank * 8 + 8)?;
-        let ends: Vec<usize> = lengths.iter().scan(0, |end, length| Some(add(end, *length as usize))).collect();
-        let place = |rank: usize| rank.checked_sub(1).map_or(0, |before| ends[before])..ends[rank];
-        let mut all = vec![0; ends[self.size() - 1]];
-        all[place(self.rank())].copy_from_slice(&own);
-        self.complete(&mut all, &place)?;
-        Ok((0..self.size()).map(|rank| all[place(rank)].to_vec()).collect())
+        let mut end = 0;
+        let mut place = |length: &u64| {
+            end += *length as usize;
+            end - *length as usize..end
+        };
+        let places: Vec<Range<usize>> = lengths.iter().map(&mut place).collect();
+        all.resize(end, 0);
+        all[places[self.rank()].clone()].copy_from_slice(own);
+        self.complete(all, &|rank| places[rank].clone())?;
+        Ok(places)
     }
 
-    /// The same for plain data.
+    /// The same as plain data.
     pub fn gather_values<T: Serialize + DeserializeOwned>(&self, own: T) -> Result<Vec<T>, Error> {
         if self.is_alone() {
             return Ok(vec![own]);
         }
-        let read = |bytes: Vec<u8>| postcard::from_bytes(&bytes).map_err(|_| self.misunderstood());
-        self.gather(to_bytes(&own))?.into_iter().map(read).collect()
+        let mut all = Vec::new();
+        let places = self.gather_into(&to_bytes(&own), &mut all)?;
+        let read = |place: Range<usize>| postcard::from_bytes(&all[place]).map_err(|_| self.misunderstood());
+        places.into_iter().map(read).collect()
     }
 
     /// Gives every rank the bytes of one.
@@ -225,11 +233,6 @@ impl Ranks {
 
 fn to_bytes(value: &impl Serialize) -> Vec<u8> {
     postcard::to_stdvec(value).expect("plain data can be written to memory")
-}
-
-fn add(sum: &mut usize, more: usize) -> usize {
-    *sum += more;
-    *sum
 }
 
 impl Peers for Ranks {
@@ -320,7 +323,7 @@ mod tests {
         for size in 1..=9 {
             // Rank r says r times r, so that the first says nothing.
             let said: Vec<Vec<u8>> = (0..size).map(|rank| vec![rank as u8; rank]).collect();
-            let found = on(size, |ranks| ranks.gather(vec![ranks.rank() as u8; ranks.rank()]).unwrap());
+            let found = on(size, |ranks| ranks.gather_values(vec![ranks.rank() as u8; ranks.rank()]).unwrap());
             assert!(found.iter().all(|all| *all == said), "{size} ranks: {found:?}");
         }
     }
@@ -341,7 +344,7 @@ mod tests {
     fn a_rank_that_has_gone_is_an_error_at_once_and_ever_after() {
         let found = on(3, |ranks| match ranks.rank() {
             1 => Vec::new(),
-            _ => (0..2).map(|_| ranks.gather(vec![1]).map_err(|e| e.to_string())).collect(),
+            _ => (0..2).map(|_| ranks.gather_values(1).map_err(|e| e.to_string())).collect(),
         });
         for answers in [&found[0], &found[2]] {
             assert!(answers.iter().all(Result::is_err), "{answers:?}");

@@ -110,8 +110,9 @@ pub struct Collector {
     plan: Plan,
     /// Ends a batch before it is whole.
     pub(crate) stop: Stop,
-    /// The processes that share the worlds.
+    /// The processes that share the worlds, and what they send each other.
     ranks: Ranks,
+    mail: [Vec<u8>; 2],
 }
 
 /// All that the next batch depends on besides the worlds.
@@ -175,6 +176,7 @@ impl Collector {
             plan: Plan { steps, bootstrap, cost_gamma: None },
             stop: Stop::default(),
             ranks: Ranks::default(),
+            mail: Default::default(),
             spec,
         })
     }
@@ -219,7 +221,7 @@ impl Collector {
     /// Every world makes as many steps of a batch as the others. Where some spend calls on beginning an episode, the others go
     /// on meanwhile: what they do beyond their part counts for their episodes and is not learned from.
     pub fn collect(&mut self, actors: &[Actor]) -> Result<(), WorldError> {
-        let Collector { worlds, spec, envs: steps, carried, workspaces, plan, stop, ranks } = self;
+        let Collector { worlds, spec, envs: steps, carried, workspaces, plan, stop, ranks, .. } = self;
         let (dim, width, own) = (spec.obs_dim, state_width(actors), ranks.own(steps.len()));
         carried.states.resize(steps.len() * width, 0.0);
         let count = own.len();
@@ -260,33 +262,38 @@ impl Collector {
         if self.ranks.is_alone() {
             return Ok(collected);
         }
-        let ranks = self.ranks.clone();
-        let own = collected.map(|()| self.pack(ranks.own(self.envs.len()))).map_err(|error| error.0);
-        let (ok, bytes) = own.map_or_else(|reason| (0, reason.into_bytes()), |bytes| (1, bytes));
-        let all = ranks.gather([vec![ok], bytes].concat())?;
-        let failed = |bytes: &Vec<u8>| (bytes.first() != Some(&1)).then(|| String::from_utf8_lossy(&bytes[1..]).into());
-        if let Some(reason) = all.iter().find_map(failed) {
-            return Ok(Err(WorldError(reason)));
+        let (ranks, count) = (self.ranks.clone(), self.envs.len());
+        let [mut own, mut all] = std::mem::take(&mut self.mail);
+        own.clear();
+        pack_value(&mut own, &collected.as_ref().err().map(|error| &error.0));
+        if collected.is_ok() {
+            self.pack(ranks.own(count), &mut own);
         }
-        for (rank, bytes) in all.iter().enumerate().filter(|(rank, _)| *rank != ranks.rank()) {
-            let worlds = ranks.share(rank, self.envs.len());
-            self.unpack(worlds, &bytes[1..]).ok_or_else(|| ranks.misunderstood())?;
+        let places = ranks.gather_into(&own, &mut all)?;
+        let mut failed = None;
+        for (rank, place) in places.into_iter().enumerate() {
+            let mut bytes = &all[place];
+            let said: Option<Option<String>> = unpack_value(&mut bytes);
+            match said.ok_or_else(|| ranks.misunderstood())? {
+                Some(reason) => failed = failed.or(Some(WorldError(reason))),
+                None if rank == ranks.rank() => {}
+                None => self.unpack(ranks.share(rank, count), bytes).ok_or_else(|| ranks.misunderstood())?,
+            }
         }
-        Ok(Ok(()))
+        self.mail = [own, all];
+        Ok(failed.map_or(Ok(()), Err))
     }
 
-    fn pack(&self, worlds: Range<usize>) -> Vec<u8> {
-        let mut bytes = Vec::new();
+    fn pack(&self, worlds: Range<usize>, bytes: &mut Vec<u8>) {
         for (steps, env) in self.envs[worlds.clone()].iter().zip(&self.carried.envs[worlds.clone()]) {
-            steps.pack(&mut bytes);
-            pack_value(&mut bytes, &(env, &env.episode.discounted));
+            steps.pack(bytes);
+            pack_value(bytes, &(env, &env.episode.discounted));
         }
         let (count, Carried { obs, states, .. }) = (self.envs.len(), &self.carried);
         for rows in [obs, states] {
             let width = rows.len() / count;
-            pack_floats(&mut bytes, &rows[worlds.start * width..worlds.end * width]);
+            pack_floats(bytes, &rows[worlds.start * width..worlds.end * width]);
         }
-        bytes
     }
 
     fn unpack(&mut self, worlds: Range<usize>, mut bytes: &[u8]) -> Option<()> {
