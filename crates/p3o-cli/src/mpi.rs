@@ -16,8 +16,9 @@ const MOST: usize = 1 << 30;
 const SPIN: Duration = Duration::from_micros(20);
 const YIELD: Duration = Duration::from_millis(1);
 const SLEEP: Duration = Duration::from_micros(500);
-/// A launcher that has lost a process asks the others to stop, and kills them a second later.
-const LAST_WORDS: Duration = Duration::from_millis(400);
+/// A launcher that has lost a process asks the others to stop, and kills them a second later. The first gives up before the others do:
+/// it has most to say.
+const LAST_WORDS: [Duration; 2] = [Duration::from_millis(250), Duration::from_millis(400)];
 
 /// How long the second process waits to hear that the first has said why the run ends.
 const HEARSAY: Duration = Duration::from_millis(250);
@@ -132,7 +133,7 @@ impl Mail {
                 () => std::thread::sleep((waited / 50).min(SLEEP)),
             }
             let told = self.stop.load(Ordering::SeqCst) && !self.patient.load(Ordering::SeqCst);
-            if told && asked.get_or_insert_with(Instant::now).elapsed() > LAST_WORDS {
+            if told && asked.get_or_insert_with(Instant::now).elapsed() > LAST_WORDS[self.rank.min(1)] {
                 self.end("another process of this run has died or does not answer");
             }
             if waited > self.patience {
@@ -153,10 +154,14 @@ impl Mail {
             (self.give_up)(why);
             ferrompi::scope(|scope| self.world.isend(scope, &[0u8], 1, SAID).map(drop)).ok();
         }
+        if self.rank > 1 {
+            // To end the run is theirs.
+            std::thread::sleep(4 * HEARSAY);
+        }
         let start = Instant::now();
-        while self.rank > 0 && start.elapsed() < HEARSAY {
+        while self.rank == 1 && start.elapsed() < HEARSAY {
             std::thread::sleep(YIELD);
-            if self.rank == 1 && self.world.iprobe::<u8>(0, SAID).is_ok_and(|news| news.is_some()) {
+            if self.world.iprobe::<u8>(0, SAID).is_ok_and(|news| news.is_some()) {
                 self.world.abort(1);
             }
         }

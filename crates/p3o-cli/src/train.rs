@@ -46,7 +46,9 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
         party.together(plan.as_ref().map_or(Ok(()), |(_, _, folder)| Ok(check_folder(folder)?)))?;
         let learner = party.together(learner(config, &device, &party.ranks))?;
         party.together(match &plan {
-            Some((_, _, folder)) => Run::start_learner(learner, folder).map(Seat::First).map_err(Failure::from),
+            Some((_, _, folder)) => {
+                Run::start_learner(learner, folder).map(|run| Seat::First(Box::new(run))).map_err(Failure::from)
+            }
             None => Ok(Seat::Other(Box::new(learner))),
         })
     })
@@ -104,7 +106,7 @@ pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
         };
         let mut learner = party.together(learner(Config::from_toml(&settings)?, &device, &party.ranks))?;
         party.together(match opened {
-            Some(opened) => opened.go_on(learner).map(Seat::First).map_err(Failure::from),
+            Some(opened) => opened.go_on(learner).map(|run| Seat::First(Box::new(run))).map_err(Failure::from),
             None => {
                 let loaded = checkpoint::load_bytes(&mut learner, checkpoint);
                 loaded.map(|_| Seat::Other(Box::new(learner))).map_err(Failure::from)
@@ -179,7 +181,7 @@ pub fn free_folder(config: &Config) -> PathBuf {
 
 /// A process's part in a run: the first has the folder.
 enum Seat {
-    First(Run),
+    First(Box<Run>),
     Other(Box<Learner>),
 }
 
@@ -191,7 +193,7 @@ fn drive(
     open: impl FnOnce() -> Result<Seat, Failure> + Send,
 ) -> Result<(), Failure> {
     let outcome = party.together(pool(threads))?.install(|| match open()? {
-        Seat::First(run) => lead(run, party, about),
+        Seat::First(run) => lead(*run, party, about),
         Seat::Other(mut learner) => match follow(&mut learner, &|| party.stop.load(Ordering::SeqCst)) {
             Ok(Finish::Done) => Ok(()),
             Ok(Finish::Interrupted) => Err(Failure::Interrupted),

@@ -29,8 +29,8 @@ pub trait Link: Send + Sync {
     /// sentence, and the end of all exchanges.
     fn exchange(&self, bytes: &[u8], to: &[usize], into: &mut [u8], from: Option<usize>) -> Result<(), String>;
 
-    /// Says whether one of the ranks is writing files, or all have agreed to stop. Then a request to stop is no sign that another one has
-    /// died, and nobody is to be hurried.
+    /// Says whether the others may take their time: the first rank is writing files, or all have agreed to stop. Then a request to stop is
+    /// no sign that another one has died.
     fn be_patient(&self, _: bool) {}
 }
 

@@ -342,11 +342,9 @@ impl Run {
             let updates = report.update;
             saved = asked || updates == total || updates.is_multiple_of(every);
             if saved {
-                ranks.be_patient(true);
                 self.learner.collector.gather_worlds()?;
                 let written = self.save();
                 agree(&ranks, written, false)?;
-                ranks.be_patient(asked);
             }
             if asked && updates < total {
                 self.summarize()?;
@@ -460,8 +458,9 @@ pub fn follow(learner: &mut Learner, stop: &dyn Fn() -> bool) -> Result<Finish, 
         let updates = learner.update()?.update;
         let asked = agree(&ranks, Ok(()), stop())?;
         if asked || updates == total || updates.is_multiple_of(every) {
-            ranks.be_patient(true);
             learner.collector.gather_worlds()?;
+            // The first process writes now, which may take its time.
+            ranks.be_patient(true);
             agree(&ranks, Ok(()), false)?;
             ranks.be_patient(asked);
         }

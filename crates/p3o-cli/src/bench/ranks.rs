@@ -124,6 +124,9 @@ struct Messages {
     broadcast_us: Vec<f64>,
 }
 
+/// A message of some bytes, and room for what comes back.
+type Act<'a> = dyn Fn(&mut Vec<u8>, &mut Vec<u8>) -> Result<(), Error> + 'a;
+
 fn messages(ranks: &Ranks, seconds: f64) -> Result<Messages, Error> {
     let each = Duration::from_secs_f64(seconds / (3 * SIZES.len()) as f64);
     let opposite = ranks.rank() ^ 1;
@@ -141,20 +144,14 @@ fn messages(ranks: &Ranks, seconds: f64) -> Result<Messages, Error> {
         ranks.complete(into, &|rank| rank * size..(rank + 1) * size)
     };
     let broadcast = |bytes: &mut Vec<u8>, _: &mut Vec<u8>| ranks.broadcast(0, bytes);
-    let all = |act: &dyn Fn(&mut Vec<u8>, &mut Vec<u8>) -> Result<(), Error>| -> Result<Vec<f64>, Error> {
-        SIZES.iter().map(|&size| time(ranks, size, each, act)).collect()
-    };
+    let all =
+        |act: &Act| -> Result<Vec<f64>, Error> { SIZES.iter().map(|&size| time(ranks, size, each, act)).collect() };
     let (exchange_us, gather_us, broadcast_us) = (all(&exchange)?, all(&gather)?, all(&broadcast)?);
     Ok(Messages { bytes: SIZES.to_vec(), exchange_us, gather_us, broadcast_us })
 }
 
 /// The median over blocks of messages, for so long.
-fn time(
-    ranks: &Ranks,
-    size: usize,
-    each: Duration,
-    act: &dyn Fn(&mut Vec<u8>, &mut Vec<u8>) -> Result<(), Error>,
-) -> Result<f64, Error> {
+fn time(ranks: &Ranks, size: usize, each: Duration, act: &Act) -> Result<f64, Error> {
     let (mut bytes, mut into) = (vec![1; size], vec![0; size]);
     let mut block = |count: usize| -> Result<f64, Error> {
         let start = Instant::now();
