@@ -219,6 +219,17 @@ fn bad_after_updates(home: &Home, args: &[&str]) -> String {
 }
 
 #[test]
+fn what_would_be_trained_is_shown_once() {
+    let _turn = alone();
+    let told = good(&Home::new(), 2, &["train", "PointGoal", "--dry-run", "--threads", "1"]);
+    assert_eq!(
+        (told.matches("networks    actor").count(), told.matches("Nothing has been written.").count()),
+        (1, 1),
+        "{told}"
+    );
+}
+
+#[test]
 fn what_several_processes_cannot_do_is_refused_once() {
     let _turn = alone();
     let home = Home::new();

@@ -1,6 +1,6 @@
 //! Wrong usage is refused in one line that says what was meant, and leaves nothing behind.
 
-use crate::util::{Home, checkpoint, outcome, small};
+use crate::util::{Home, checkpoint, outcome, small, text};
 
 /// Refused with exit code 2, a line that holds every part, and an empty folder.
 fn check(args: &[&str], parts: &[&str]) {

@@ -4,7 +4,6 @@
 //! The program starts itself under the launcher, once for every figure. Rounds alternate between what is compared, so that both share what
 //! the machine is up to.
 
-use super::Updates;
 use crate::Failure;
 use crate::args::BenchArgs;
 use crate::party::Party;
@@ -13,7 +12,7 @@ use crate::screen::{Doing, Grid, say, thousands};
 use p3o::config::Request;
 use p3o::engine::on_cpu;
 use p3o::run::named_task;
-use p3o::{Config, Error, Learner, Method, Ranks};
+use p3o::{Config, Error, Learner, Method, Ranks, Report};
 use p3o_nn::Peers;
 use serde::{Deserialize, Serialize};
 use std::process::Command;
@@ -89,17 +88,19 @@ struct Took {
 fn updates(what: &str, ranks: &Ranks, seconds: f64) -> Result<Took, Error> {
     let config = config(what)?;
     let mut learner = Learner::with_ranks(config.clone(), &*named_task(&config)?, &on_cpu, ranks)?;
-    // The first process decides how many.
+    // The first is not counted. The first process decides how many follow.
     let start = Instant::now();
     learner.update()?;
     let each = start.elapsed().as_secs_f64();
-    let count = ranks.broadcast_value(0, ranks.is_first().then(|| (seconds / each).ceil().clamp(3.0, 1e6) as usize))?;
-    let found = Updates::of(&mut learner, 0.0, count)?;
-    let all = |of: fn(&p3o::Report) -> f64| median(found.reports.iter().map(of).collect());
+    let count = ranks.broadcast_value(0, ranks.is_first().then(|| (seconds / each).ceil().clamp(2.0, 1e6) as usize))?;
+    let start = Instant::now();
+    let reports = (0..count).map(|_| learner.update()).collect::<Result<Vec<Report>, Error>>()?;
+    let seconds = start.elapsed().as_secs_f64();
+    let all = |of: fn(&Report) -> f64| median(reports.iter().map(of).collect());
     let spec = learner.spec();
     let numbers = spec.obs_dim + learner.policy().net.outputs() + spec.action_width() + 2 + spec.costs.len();
     Ok(Took {
-        steps_per_s: found.steps_per_s(),
+        steps_per_s: (count * config.rollout.batch) as f64 / seconds,
         rollout_ms: all(|report| report.rollout_ms),
         update_ms: all(|report| report.update_ms),
         batch_bytes: (config.rollout.batch * (4 * numbers + 1)) as f64,
