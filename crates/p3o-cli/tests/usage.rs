@@ -1,6 +1,6 @@
 //! Wrong usage is refused in one line that says what was meant, and leaves nothing behind.
 
-use crate::util::{Home, checkpoint, outcome, small, text};
+use crate::util::{Home, checkpoint, outcome, small};
 
 /// Refused with exit code 2, a line that holds every part, and an empty folder.
 fn check(args: &[&str], parts: &[&str]) {
@@ -16,6 +16,7 @@ fn check(args: &[&str], parts: &[&str]) {
 #[test]
 #[cfg(not(feature = "mpi"))]
 fn a_launcher_of_several_processes_is_refused_without_mpi() {
+    use crate::util::text;
     let home = Home::new();
     let of = |rank: &str, args: &[&str]| {
         let mut command = home.command(args);
