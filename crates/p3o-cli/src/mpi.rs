@@ -93,13 +93,14 @@ impl Link for Mail {
     fn exchange(&self, bytes: &[u8], to: &[usize], into: &mut [u8], from: Option<usize>) -> Result<(), String> {
         let _turn = self.turn.lock();
         let sent = ferrompi::scope(|scope| {
-            let mut requests: Vec<Request> = Vec::new();
+            let mut requests: Vec<(Request, Option<usize>)> = Vec::new();
             for (part, from) in into.chunks_mut(MOST).zip(from.into_iter().cycle()) {
-                requests.push(self.world.irecv(scope, part, from as i32, WORK)?);
+                let due = Some(part.len());
+                requests.push((self.world.irecv(scope, part, from as i32, WORK)?, due));
             }
             for to in to {
                 for part in bytes.chunks(MOST) {
-                    requests.push(self.world.isend(scope, part, *to as i32, WORK)?);
+                    requests.push((self.world.isend(scope, part, *to as i32, WORK)?, None));
                 }
             }
             // The scope would wait for what has not come, so an error does not leave it.
@@ -115,13 +116,19 @@ impl Link for Mail {
 }
 
 impl Mail {
-    /// Until all requests are done.
-    fn wait(&self, requests: &mut [Request]) -> ferrompi::Result<()> {
+    /// Until all requests are done, those that receive with as many bytes as are due.
+    fn wait(&self, requests: &mut [(Request, Option<usize>)]) -> ferrompi::Result<()> {
         let (start, mut asked) = (Instant::now(), None);
         loop {
             let mut done = true;
-            for request in requests.iter_mut() {
-                done &= request.test()?.is_some();
+            for (request, due) in requests.iter_mut().filter(|(request, _)| !request.is_completed()) {
+                match (request.test()?, due) {
+                    (None, _) => done = false,
+                    (Some(status), Some(due)) if status.count != Some(*due) => {
+                        self.end("the processes of this run do not understand each other (are all the same program?)");
+                    }
+                    (Some(_), _) => {}
+                }
             }
             if done {
                 return Ok(());
