@@ -4,6 +4,9 @@ use clap::{Args, Parser, Subcommand};
 use p3o_lab::sweep::Shard;
 use std::path::PathBuf;
 
+/// Longer than an update of ordinary size takes any process.
+const PATIENCE: u32 = 120;
+
 /// Train policies that earn reward and keep their costs under limits.
 #[derive(Parser)]
 #[command(name = "p3o", version, max_term_width = 110)]
@@ -97,6 +100,9 @@ pub struct TrainArgs {
     /// Where its networks learn.
     #[command(flatten)]
     pub place: DeviceArgs,
+    /// Of several processes that make one run (mpirun): how long one waits for another before it gives up.
+    #[arg(long, value_name = "SECONDS", default_value_t = PATIENCE, value_parser = clap::value_parser!(u32).range(1..))]
+    pub patience: u32,
     /// Show what would be trained, with its memory and its time; train nothing and write nothing.
     #[arg(long)]
     pub dry_run: bool,
@@ -248,6 +254,9 @@ pub struct ResumeArgs {
     /// Where its networks learn.
     #[command(flatten)]
     pub place: DeviceArgs,
+    /// Of several processes that make one run (mpirun): how long one waits for another before it gives up.
+    #[arg(long, value_name = "SECONDS", default_value_t = PATIENCE, value_parser = clap::value_parser!(u32).range(1..))]
+    pub patience: u32,
 }
 
 /// Arguments of `adopt`.
@@ -375,6 +384,16 @@ pub struct BenchArgs {
     /// Put a GPU's updates beside those of a file that tools/torch_update.py has written.
     #[arg(long, value_name = "FILE", conflicts_with = "algo")]
     pub against: Option<PathBuf>,
+    /// Measure one run over N processes [2] against one process with N threads, and what messages between them cost.
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "2", conflicts_with_all = ["algo", "against"])]
+    #[arg(value_parser = clap::value_parser!(u16).range(2..=1024))]
+    pub ranks: Option<u16>,
+    /// What starts processes for --ranks; `-n N` and this program follow.
+    #[arg(long, requires = "ranks", default_value = "mpirun")]
+    pub launcher: String,
+    /// One of the processes that --ranks starts.
+    #[arg(long, hide = true)]
+    pub as_rank: Option<String>,
 }
 
 /// Arguments of `verify`.

@@ -1,6 +1,7 @@
 //! `p3o bench`: what this machine does, as figures that can be compared within one run.
 
 mod gpu;
+mod ranks;
 
 use crate::args::BenchArgs;
 use crate::device::Device;
@@ -49,6 +50,11 @@ struct Figures {
 pub fn bench(args: &BenchArgs) -> Result<(), Failure> {
     if !(args.seconds.is_finite() && args.seconds > 0.0) {
         return Err(Failure::Usage(format!("--seconds must be positive and finite, not {}", args.seconds)));
+    }
+    match (&args.as_rank, args.ranks) {
+        (Some(what), _) => return ranks::work(what, args),
+        (None, Some(count)) => return ranks::bench(usize::from(count), args),
+        (None, None) => {}
     }
     let device = Device::of(&args.place)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -157,7 +163,7 @@ pub fn environments(threads: usize, seconds: f64) -> f64 {
             let seeds: Vec<u64> = (0..WORLDS).map(&mut next_seed).collect();
             worlds.reset(&seeds, &mut out.obs).expect(failed);
             let mut steps = 0;
-            let mut all = worlds.split(WORLDS).expect("these worlds can be split").remove(0);
+            let mut all = worlds.split(0..WORLDS, WORLDS).expect("these worlds can be split").remove(0);
             while start.elapsed().as_secs_f64() < seconds {
                 for t in 0..1000u32 {
                     // Spread over [-1, 1) without the cost of a generator.

@@ -55,7 +55,7 @@ fn train(args: &CompareArgs, jobs: &[Job], workers: &Workers) -> Result<Option<S
     if !workers.place.is_cpu() {
         say!("Training {}.", dry_run::at_a_time(workers));
     }
-    let stop = stop_on_ctrl_c("finishing these updates, then saving")?;
+    let stop = stop_on_ctrl_c(Some("finishing these updates, then saving"))?;
     let bars = Bars::new(jobs);
     let ended = sweep(jobs, workers, &stop, &bars);
     let pace = bars.clear();

@@ -5,7 +5,7 @@ use crate::args::DeviceArgs;
 use p3o::engine::{Engine, Networks};
 use p3o::error::visible;
 use p3o_gpu::Precision;
-use p3o_gpu::cuda::Cuda;
+use p3o_gpu::cuda::{Cuda, count};
 use p3o_gpu::device::Device as _;
 use p3o_gpu::engine::DeviceEngine;
 use p3o_lab::sweep::{Cpu, Place};
@@ -27,23 +27,29 @@ pub enum Device {
 impl Device {
     /// The one that was asked for.
     pub fn of(args: &DeviceArgs) -> Result<Device, Failure> {
+        Device::of_process(args, 0)
+    }
+
+    /// The same for one of several processes on a machine, which have a GPU each as far as there are as many.
+    pub fn of_process(args: &DeviceArgs, number: usize) -> Result<Device, Failure> {
         let precision = match args.precision.as_str() {
             "fp32" => Precision::Fp32,
             "tf32" => Precision::Tf32,
             other => return Err(Failure::Usage(format!("--precision takes fp32 or tf32, not `{}`", visible(other)))),
         };
-        Device::named(&args.device, precision)
+        Device::named(&args.device, precision, number)
     }
 
     /// From its name: `cpu`, `cuda`, `cuda:N`, or `auto`, which takes a GPU where there is one.
-    pub fn named(name: &str, precision: Precision) -> Result<Device, Failure> {
+    fn named(name: &str, precision: Precision, number: usize) -> Result<Device, Failure> {
         let failed = |reason: String| Failure::Failed(format!("--device {name}: {reason}"));
         let open =
             |number: usize| Cuda::open(number).map(|gpu| Device::Cuda { gpu: Box::new(Mutex::new(gpu)), precision });
+        let own = || number % count().unwrap_or(1).max(1);
         let device = match (name, name.strip_prefix("cuda:").map(str::parse)) {
             ("cpu", _) => Device::Cpu,
-            ("auto", _) => open(0).unwrap_or(Device::Cpu),
-            ("cuda", _) => open(0).map_err(failed)?,
+            ("auto", _) => open(own()).unwrap_or(Device::Cpu),
+            ("cuda", _) => open(own()).map_err(failed)?,
             (_, Some(Ok(number))) => open(number).map_err(failed)?,
             _ => {
                 let line = format!("--device takes cpu, cuda, cuda:N or auto, not `{}`", visible(name));

@@ -12,6 +12,9 @@ mod env_step;
 mod evaluate;
 mod export;
 mod list;
+#[cfg(feature = "mpi")]
+mod mpi;
+mod party;
 mod plot;
 mod render;
 mod reproduce;
@@ -48,14 +51,32 @@ pub(crate) enum Failure {
     Interrupted,
     /// A limit is not shown to be kept: one line that says which and why, exit code 3.
     Unsafe(String),
+    /// One clear line with a code of its own.
+    Coded(u8, String),
+    /// Another process of the run says why.
+    Quiet(u8),
 }
 
 impl Failure {
     /// Its line for those who have no flags.
     fn without_flags(self) -> String {
         match self {
-            Failure::Failed(line) | Failure::Usage(line) | Failure::Unsafe(line) => line.replace("--", ""),
-            Failure::Interrupted => "it was interrupted".to_string(),
+            Failure::Failed(line) | Failure::Usage(line) | Failure::Unsafe(line) | Failure::Coded(_, line) => {
+                line.replace("--", "")
+            }
+            Failure::Interrupted | Failure::Quiet(_) => "it was interrupted".to_string(),
+        }
+    }
+
+    /// Its code and its line.
+    fn in_words(&self) -> (u8, String) {
+        match self {
+            Failure::Failed(line) => (1, line.clone()),
+            Failure::Usage(line) => (2, line.clone()),
+            Failure::Unsafe(line) => (3, line.clone()),
+            Failure::Coded(code, line) => (*code, line.clone()),
+            Failure::Interrupted => (130, String::new()),
+            Failure::Quiet(code) => (*code, String::new()),
         }
     }
 }
@@ -146,20 +167,19 @@ fn answer(args: impl IntoIterator<Item = OsString>) -> u8 {
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(e) if e.use_stderr() && e.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            return complain(&one_line(&e.to_string()), 2);
+            return if party::speaks() { complain(&one_line(&e.to_string()), 2) } else { 2 };
         }
         Err(e) => return help(&e),
     };
     if let Err(e) = survive_full_files() {
         return complain(&format!("cannot listen for signals: {e}"), 1);
     }
-    let outcome = choose_instructions().and_then(|()| run(cli.command));
-    match outcome {
+    let outcome = choose_instructions().and_then(|()| party::check(&cli.command)).and_then(|()| run(cli.command));
+    match outcome.map_err(|failure| failure.in_words()) {
         Ok(()) => 0,
-        Err(Failure::Failed(line)) => complain(&line, 1),
-        Err(Failure::Usage(line)) => complain(&line, 2),
-        Err(Failure::Unsafe(line)) => complain(&line, 3),
-        Err(Failure::Interrupted) => 130,
+        // Where there is no line, it has been said.
+        Err((code, line)) if line.is_empty() => code,
+        Err((code, line)) => complain(&line, code),
     }
 }
 
@@ -235,15 +255,17 @@ pub(crate) fn pool(threads: Option<usize>) -> Result<rayon::ThreadPool, Failure>
         .map_err(|e| Failure::Failed(format!("cannot start threads: {e}")))
 }
 
-/// Sets the flag at the first Ctrl-C, which says what happens now; the second one ends the program at once.
-pub(crate) fn stop_on_ctrl_c(what: &'static str) -> Result<Arc<AtomicBool>, Failure> {
+/// Sets the flag at the first Ctrl-C, which may say what happens now; the second one ends the program at once.
+pub(crate) fn stop_on_ctrl_c(what: Option<&'static str>) -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     let heard = Arc::clone(&stop);
     ctrlc::set_handler(move || {
         if heard.swap(true, Ordering::SeqCst) {
             std::process::exit(130);
         }
-        tell!("\np3o: {what}; press Ctrl-C again to quit at once");
+        if let Some(what) = what {
+            tell!("\np3o: {what}; press Ctrl-C again to quit at once");
+        }
     })
     .map_err(|e| Failure::Failed(format!("cannot listen for Ctrl-C: {e}")))?;
     Ok(stop)

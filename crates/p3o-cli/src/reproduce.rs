@@ -141,7 +141,7 @@ fn train(
     let names = open.iter().map(|&i| names[i].clone()).collect();
     // The bar for all counts microseconds, so that fast and slow tasks move it alike.
     let weights = open.iter().map(|&i| estimate.per_step[i] * 1e6).collect();
-    let stop = stop_on_ctrl_c("finishing these updates, then saving")?;
+    let stop = stop_on_ctrl_c(Some("finishing these updates, then saving"))?;
     let bars = Bars::weighted(&jobs, names, weights);
     let ended = sweep(&jobs, &workers, &stop, &bars);
     let pace = bars.clear();

@@ -1,37 +1,75 @@
 //! `p3o train` and `p3o resume`.
 
-use crate::args::{AdoptArgs, ResumeArgs, TrainArgs};
+use crate::args::{AdoptArgs, DeviceArgs, ResumeArgs, TrainArgs};
 use crate::device::Device;
+use crate::party::Party;
 use crate::screen::{Grid, Progress, duration, figure, say, thousands};
-use crate::{Failure, dry_run, pool, stop_on_ctrl_c};
+use crate::{Failure, dry_run, pool};
 use p3o::config::{Resolved, count};
 use p3o::error::visible;
 use p3o::record::{ProgressCsv, read_text_stream, write_atomic};
-use p3o::run::{Summary, named_task};
-use p3o::{Config, Error, Finish, Method, Request, Run};
+use p3o::run::{Opened, Summary, check_folder, follow, named_task};
+use p3o::{Config, Error, Finish, Learner, Method, Ranks, Request, Run, checkpoint};
 use p3o_lab::sweep::Place;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// Bytes of a file of settings, at most.
 const LONGEST_CONFIG: u64 = 1 << 20;
 
 /// `p3o train`
 pub fn train(args: &TrainArgs) -> Result<(), Failure> {
-    let Resolved { config, origins } = resolve(args)?;
-    let folder = args.out.clone().unwrap_or_else(|| free_folder(&config));
+    let (party, _connection) = Party::join(Duration::from_secs(args.patience.into()))?;
+    let plan = party.ranks.is_first().then(|| {
+        let Resolved { config, origins } = resolve(args)?;
+        let folder = args.out.clone().unwrap_or_else(|| free_folder(&config));
+        Ok((differences(&config, &origins), config, folder))
+    });
+    let plan = party.together(plan.transpose())?;
+    let device = device(&party, &args.place)?;
     let threads = args.threads.map(usize::from);
-    let about = differences(&config, &origins);
-    let device = Device::of(&args.place)?;
     if args.dry_run {
-        return dry_run::of_run(&about, &config, &folder, threads, &device);
+        let shown = plan.map(|(about, config, folder)| dry_run::of_run(&about, &config, &folder, threads, &device));
+        return party.together(shown.transpose()).map(drop);
     }
-    drive(threads, Some(about), move || {
-        let make = named_task(&config)?;
-        Run::start_on(config, &*make, &folder, &|networks, several| device.engine(networks, several))
+    let settings = party.ranks.broadcast_value(0, plan.as_ref().map(|(_, config, _)| config.to_toml()))?;
+    let config = match &plan {
+        Some((_, config, _)) => config.clone(),
+        None => Config::from_toml(&settings)?,
+    };
+    let about = plan.as_ref().map(|(about, ..)| about.clone());
+    drive(threads, &party, about, || {
+        // Before the networks are built; once more when the folder is this process's own.
+        party.together(plan.as_ref().map_or(Ok(()), |(_, _, folder)| Ok(check_folder(folder)?)))?;
+        let learner = party.together(learner(config, &device, &party.ranks))?;
+        party.together(match &plan {
+            Some((_, _, folder)) => {
+                Run::start_learner(learner, folder).map(|run| Seat::First(Box::new(run))).map_err(Failure::from)
+            }
+            None => Ok(Seat::Other(Box::new(learner))),
+        })
     })
+}
+
+fn learner(config: Config, device: &Device, ranks: &Ranks) -> Result<Learner, Failure> {
+    let make = named_task(&config)?;
+    Ok(Learner::with_ranks(config, &*make, &|networks, several| device.engine(networks, several), ranks)?)
+}
+
+/// Where a process's networks learn: on a GPU everywhere or nowhere.
+fn device(party: &Party, args: &DeviceArgs) -> Result<Device, Failure> {
+    let device = party.together(Device::of_process(args, party.local))?;
+    let all = party.ranks.gather_values(device.is_cpu())?;
+    match all.iter().all(|cpu| *cpu == all[0]) {
+        true => Ok(device),
+        false => {
+            let line = format!("--device {}: only some of the processes have a GPU", args.device);
+            party.together(Err(Failure::Failed(line)))
+        }
+    }
 }
 
 /// `p3o adopt`
@@ -54,17 +92,36 @@ pub fn adopt(args: &AdoptArgs) -> Result<(), Failure> {
 
 /// `p3o resume`
 pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
-    let steps = args.steps.as_deref().map(parse_steps).transpose()?;
-    let folder = args.run.clone();
+    let (party, _connection) = Party::join(Duration::from_secs(args.patience.into()))?;
+    let steps = party.together(args.steps.as_deref().map(parse_steps).transpose())?;
+    let device = device(&party, &args.place)?;
+    drive(args.threads.map(usize::from), &party, None, || {
+        let opened = party.ranks.is_first().then(|| open(&args.run));
+        let opened = party.together(opened.transpose())?;
+        // The other processes need not see the folder.
+        let sent = opened.as_ref().map(|opened| (opened.config(steps).to_toml(), opened.checkpoint().to_vec()));
+        let (settings, checkpoint) = match party.ranks.is_alone() {
+            true => sent.unwrap_or_default(),
+            false => party.ranks.broadcast_value(0, sent)?,
+        };
+        let mut learner = party.together(learner(Config::from_toml(&settings)?, &device, &party.ranks))?;
+        party.together(match opened {
+            Some(opened) => opened.go_on(learner).map(|run| Seat::First(Box::new(run))).map_err(Failure::from),
+            None => {
+                let loaded = checkpoint::load_bytes(&mut learner, checkpoint);
+                loaded.map(|_| Seat::Other(Box::new(learner))).map_err(Failure::from)
+            }
+        })
+    })
+}
+
+fn open(folder: &Path) -> Result<Opened, Failure> {
     if folder.is_file() {
         let of = folder.ancestors().skip(1).find(|above| above.join("config.toml").is_file());
         let hint = of.map_or(String::new(), |run| format!("; go on with p3o resume {}", shown(run)));
         return Err(Failure::Failed(format!("{} is a file, not a run's folder{hint}", folder.display())));
     }
-    let device = Device::of(&args.place)?;
-    drive(args.threads.map(usize::from), None, move || {
-        Run::resume_on(&folder, &named_task, steps, &|networks, several| device.engine(networks, several))
-    })
+    Ok(Run::open(folder)?)
 }
 
 /// From arguments to a valid configuration.
@@ -122,39 +179,59 @@ pub fn free_folder(config: &Config) -> PathBuf {
     std::iter::once(PathBuf::from(&name)).chain(numbered).find(|p| !p.exists()).expect("the numbers do not end")
 }
 
-/// Opens a run, says what it is `about`, and trains it to its end, with a bar, Ctrl-C and a table.
+/// A process's part in a run: the first has the folder.
+enum Seat {
+    First(Box<Run>),
+    Other(Box<Learner>),
+}
+
+/// Opens a run and trains it to its end.
 fn drive(
     threads: Option<usize>,
+    party: &Party,
     about: Option<String>,
-    open: impl FnOnce() -> Result<Run, Error> + Send,
+    open: impl FnOnce() -> Result<Seat, Failure> + Send,
 ) -> Result<(), Failure> {
-    let stop = stop_on_ctrl_c("finishing this update, then saving")?;
-    pool(threads)?.install(|| {
-        let mut run = open()?;
-        say!("{}", about.unwrap_or_else(|| going_on(&run)));
-        let device = run.learner().device();
-        if device != "cpu" {
-            say!("The networks learn on {device}.");
-        }
-        run.notes().iter().for_each(|note| say!("{note}"));
-        let folder = run.folder().to_path_buf();
-        let progress = Progress::new(run.learner());
-        let finish = run.train(&mut |run, report| {
-            progress.show(run, report);
-            if stop.load(Ordering::SeqCst) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        });
-        progress.clear();
-        let finish = finish?;
-        let summary = run.summary().expect("training has ended");
-        draw(summary, &folder)?;
-        if finish == Finish::Interrupted {
-            let done = run.learner().progress();
-            say!("Saved after {} steps. Go on with:  p3o resume {}", thousands(done.steps as f64), shown(&folder));
-            return Err(Failure::Interrupted);
-        }
-        table(summary, &folder);
-        Ok(())
-    })
+    let outcome = party.together(pool(threads))?.install(|| match open()? {
+        Seat::First(run) => lead(*run, party, about),
+        Seat::Other(mut learner) => match follow(&mut learner, &|| party.stop.load(Ordering::SeqCst)) {
+            Ok(Finish::Done) => Ok(()),
+            Ok(Finish::Interrupted) => Err(Failure::Interrupted),
+            Err(e) => Err(e.into()),
+        },
+    });
+    party.together(outcome)
+}
+
+/// Says what a run is `about`, and trains it, with a bar, Ctrl-C and a table.
+fn lead(mut run: Run, party: &Party, about: Option<String>) -> Result<(), Failure> {
+    *party.folder.lock().expect("nothing panics with it") = Some(run.folder().to_path_buf());
+    say!("{}", about.unwrap_or_else(|| going_on(&run)));
+    let (device, ranks) = (run.learner().device(), party.ranks.size());
+    if ranks > 1 {
+        say!("{ranks} processes share the work, each on {} threads.", rayon::current_num_threads());
+    }
+    if device != "cpu" {
+        say!("The networks learn on {device}.");
+    }
+    run.notes().iter().for_each(|note| say!("{note}"));
+    let folder = run.folder().to_path_buf();
+    let progress = Progress::new(run.learner());
+    let finish = run.train(&mut |run, report| {
+        progress.show(run, report);
+        if party.stop.load(Ordering::SeqCst) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    progress.clear();
+    let finish = finish?;
+    let summary = run.summary().expect("training has ended");
+    draw(summary, &folder)?;
+    if finish == Finish::Interrupted {
+        let done = run.learner().progress();
+        say!("Saved after {} steps. Go on with:  p3o resume {}", thousands(done.steps as f64), shown(&folder));
+        return Err(Failure::Interrupted);
+    }
+    table(summary, &folder);
+    Ok(())
 }
 
 /// Where a resumed run stands.

@@ -12,6 +12,9 @@ const CONTAINER: &str = include_str!("../../../tools/container/Containerfile");
 /// What the document makes, and the eight runs of milliseconds that are made of it here.
 const LARGE: &str = "reproduce all --scale paper";
 const SMALL: &str = "reproduce pointgoal --scale smoke --seeds 2";
+/// The same for one run.
+const LARGE_RUN: &str = "--preset paper --out run";
+const SMALL_RUN: &str = "--steps 20000 --out run";
 
 /// Takes options from a script's #SBATCH lines up to its first command, then from its arguments, as Slurm does. All tasks of an
 /// array run at once, in the folder that the script was sent from, by a copy of it.
@@ -26,7 +29,7 @@ take() {
     --wrap=*) wrap=${1#*=} ;;
     --parsable) parsable=1 ;;
     --dependency=afterany:*) [ -e "$STAND_INS/job-${1#*:}" ] ;;
-    --job-name=* | --time=*) ;;
+    --job-name=* | --time=* | --nodes=* | --ntasks-per-node=*) ;;
     *) echo "sbatch: unknown option $1" >&2; exit 1 ;;
     esac
 }
@@ -52,8 +55,27 @@ if [ -n "$parsable" ]; then echo "$id"; else echo "Submitted batch job $id"; fi
 "#;
 
 const SRUN: &str = r#"#!/bin/bash
-case $1 in --cpus-per-task="$SLURM_CPUS_PER_TASK") shift ;; esac
-exec "$@"
+while :; do
+    case $1 in
+    --cpus-per-task="$SLURM_CPUS_PER_TASK" | --mpi=pmix | --kill-on-bad-exit=1) shift ;;
+    -*) echo "srun: unknown option $1" >&2; exit 1 ;;
+    *) exec "$@" ;;
+    esac
+done
+"#;
+
+/// Starts one of the processes, which then is alone: the program of these tests has no MPI.
+const MPIRUN: &str = r#"#!/bin/bash
+ranks=0
+while :; do
+    case $1 in
+    -n) ranks=$2; shift 2 ;;
+    --hostfile) [ "$(wc -l < "$2")" = 2 ] || exit 1; shift 2 ;;
+    --mca) shift 3 ;;
+    -*) echo "mpirun: unknown option $1" >&2; exit 1 ;;
+    *) [ "$ranks" -gt 1 ] && exec "$@" ;;
+    esac
+done
 "#;
 
 /// Every host has a home of its own.
@@ -76,7 +98,7 @@ esac
 fn stand_ins(home: &Home) -> PathBuf {
     let folder = home.path("stand-ins");
     std::fs::create_dir_all(folder.join("bin")).unwrap();
-    for (name, script) in [("sbatch", SBATCH), ("srun", SRUN), ("ssh", SSH), ("podman", PODMAN)] {
+    for (name, script) in [("sbatch", SBATCH), ("srun", SRUN), ("mpirun", MPIRUN), ("ssh", SSH), ("podman", PODMAN)] {
         let path = folder.join("bin").join(name);
         std::fs::write(&path, script).unwrap();
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
@@ -89,7 +111,10 @@ fn stand_ins(home: &Home) -> PathBuf {
 fn sections() -> Vec<(&'static str, Vec<String>)> {
     let blocks = |section: &'static str| -> Vec<String> {
         let fenced = section.split("```sh\n").skip(1);
-        fenced.map(|rest| rest.split_once("\n```").expect("a block ends").0.replace(LARGE, SMALL)).collect()
+        fenced
+            .map(|rest| rest.split_once("\n```").expect("a block ends").0.replace(LARGE, SMALL))
+            .map(|block| block.replace(LARGE_RUN, SMALL_RUN))
+            .collect()
     };
     let all = DOCUMENT.split("\n## ").skip(1).map(|s| (s.lines().next().unwrap(), blocks(s)));
     all.filter(|(_, blocks)| !blocks.is_empty()).collect()
@@ -124,11 +149,14 @@ fn read(home: &Home, name: &str) -> String {
 #[test]
 fn every_block_is_in_a_section_that_is_followed_here() {
     let titles: Vec<&str> = sections().iter().map(|(title, _)| *title).collect();
-    assert_eq!(titles, ["Shards", "Slurm: an array for a sweep", "Machines with ssh", "A container"]);
+    let of_runs = ["One run over many processes", "Slurm: one run over many nodes"];
+    let sweeps = ["Shards", "Slurm: an array for a sweep", "Machines with ssh", "A container"];
+    assert_eq!(titles, [&sweeps[..2], &of_runs, &sweeps[2..]].concat());
     let blocks = sections().iter().map(|(_, blocks)| blocks.len()).sum::<usize>();
     assert_eq!(DOCUMENT.matches("```").count(), 2 * blocks);
     let small = sections().iter().flat_map(|(_, blocks)| blocks.clone()).collect::<String>();
     assert!(!small.contains(LARGE) && small.matches(SMALL).count() == DOCUMENT.matches(LARGE).count());
+    assert!(!small.contains(LARGE_RUN) && small.matches(SMALL_RUN).count() == 2);
 }
 
 #[test]
@@ -157,6 +185,25 @@ fn an_array_of_slurm_and_the_report_after_it() {
         again.contains("shard 3/16: 1 runs in sweep, 1 of them finished") && !again.contains("starting"),
         "{again}"
     );
+}
+
+#[test]
+fn one_run_under_a_launcher_and_on_hosts() {
+    let home = Home::new();
+    let shown = follow(&home, "One run over many processes");
+    assert!(shown.contains("update 2/2  steps 20,000"), "{shown}");
+    assert!(shown.contains("run: all of its 20,000 steps are made already"), "{shown}");
+}
+
+#[test]
+fn one_run_on_nodes_of_slurm_goes_on_when_it_is_sent_again() {
+    let home = Home::new();
+    let shown = follow(&home, "Slurm: one run over many nodes");
+    assert!(shown.starts_with("Submitted batch job "), "{shown}");
+    assert!(read(&home, "run.log").contains("update 2/2  steps 20,000"));
+    std::fs::remove_dir_all(home.path("stand-ins")).unwrap();
+    follow(&home, "Slurm: one run over many nodes");
+    assert!(read(&home, "run.log").contains("run: all of its 20,000 steps are made already"));
 }
 
 #[test]

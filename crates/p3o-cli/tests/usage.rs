@@ -12,6 +12,35 @@ fn check(args: &[&str], parts: &[&str]) {
     assert_eq!(home.contents(), [], "{args:?} left something behind");
 }
 
+/// Several processes of a program without MPI would each make the whole run.
+#[test]
+#[cfg(not(feature = "mpi"))]
+fn a_launcher_of_several_processes_is_refused_without_mpi() {
+    use crate::util::text;
+    let home = Home::new();
+    let of = |rank: &str, args: &[&str]| {
+        let mut command = home.command(args);
+        command.env("OMPI_COMM_WORLD_RANK", rank).env("OMPI_COMM_WORLD_SIZE", "4").output().unwrap()
+    };
+    for args in [&["train", "PointGoal"][..], &["resume", "run"]] {
+        let (first, second) = (of("0", args), of("1", args));
+        let line = "p3o: the launcher started 4 processes, and this p3o has no MPI: build it with --features mpi\n";
+        assert_eq!((first.status.code(), text(&first.stderr).as_str()), (Some(2), line));
+        // One of them says so.
+        assert_eq!((second.status.code(), text(&second.stderr).as_str()), (Some(2), ""));
+    }
+    let sweep = of("0", &["compare", "PointGoal"]);
+    assert!(text(&sweep.stderr).contains("a sweep is not one run: give each a --shard K/N"));
+    assert!(text(&of("0", &["list"]).stderr).contains("this command is for one"));
+    // A launcher of one process is no concern, nor is one of shards.
+    let mut alone = home.command(&["list"]);
+    assert!(alone.env("OMPI_COMM_WORLD_RANK", "0").env("OMPI_COMM_WORLD_SIZE", "1").output().unwrap().status.success());
+    let shard = of("1", &["compare", "PointGoal", "--shard", "2/4", "--steps", "x"]);
+    assert!(text(&shard.stderr).contains("--steps takes"), "{}", text(&shard.stderr));
+    assert!(home.bad(2, &["bench", "--ranks"]).contains("this p3o has none: build it with --features mpi"));
+    assert!(home.contents().is_empty(), "nothing was written");
+}
+
 #[test]
 fn unknown_names_are_refused_with_the_nearest_known_one() {
     check(&["train", "PointGaol"], &["PointGaol", "did you mean `PointGoal`?"]);

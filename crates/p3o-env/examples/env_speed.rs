@@ -29,7 +29,7 @@ fn main() -> Result<(), WorldError> {
         let mut step = VectorStep::new(world.spec(), 1);
         world.reset(&[seeds.next_u64()], &mut step.obs)?;
         // As a trainer does, which steps parts of its worlds on every thread.
-        let part = &mut world.split(1).expect("these worlds can be stepped apart")[0];
+        let part = &mut world.split(0..1, 1).expect("these worlds can be stepped apart")[0];
         let mut total = 0.0;
         let start = Instant::now();
         for action in actions.chunks_exact(width).cycle().take(steps) {

@@ -4,6 +4,7 @@
 //! parts, and by however many threads, the numbers are the same.
 
 use crate::{Env, EnvSpec, Outcome, RestoreError, Stepper, VectorEnv, VectorStep, WorldError, snapshot};
+use std::ops::Range;
 
 /// Worlds of one task, each an [`Env`] of its own.
 ///
@@ -39,10 +40,6 @@ impl VecEnv {
     /// Names these worlds in snapshots.
     fn kind(&self) -> String {
         format!("{} x {}", self.worlds.len(), self.spec.name)
-    }
-
-    fn freeze(&self) -> Option<Vec<Vec<u8>>> {
-        self.worlds.iter().map(|world| world.snapshot()).collect()
     }
 }
 
@@ -86,19 +83,20 @@ impl VectorEnv for VecEnv {
         Ok(())
     }
 
-    fn split(&mut self, size: usize) -> Option<Vec<Box<dyn Stepper + '_>>> {
+    fn split(&mut self, worlds: Range<usize>, size: usize) -> Option<Vec<Box<dyn Stepper + '_>>> {
         let spec = &self.spec;
         let part = |worlds| Box::new(Part { worlds, spec }) as Box<dyn Stepper + '_>;
-        Some(self.worlds.chunks_mut(size).map(part).collect())
+        Some(self.worlds[worlds].chunks_mut(size).map(part).collect())
     }
 
     /// `None` if one of the worlds has no snapshot.
     fn snapshot(&self) -> Option<Vec<u8>> {
-        Some(snapshot::seal(&self.kind(), &self.freeze()?))
+        Some(snapshot::seal(&self.kind(), &self.freeze(0..self.worlds.len())?))
     }
 
     fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
-        let before = self.freeze().ok_or_else(|| RestoreError::no_snapshots(&self.spec))?;
+        let all = 0..self.worlds.len();
+        let before = self.freeze(all).ok_or_else(|| RestoreError::no_snapshots(&self.spec))?;
         let frozen: Vec<Vec<u8>> = snapshot::open(&self.kind(), bytes)?;
         if frozen.len() != self.worlds.len() {
             return Err(RestoreError { task: self.kind(), reason: format!("it has {} worlds", frozen.len()) });
@@ -112,6 +110,14 @@ impl VectorEnv for VecEnv {
             }
         }
         Ok(())
+    }
+
+    fn freeze(&self, worlds: Range<usize>) -> Option<Vec<Vec<u8>>> {
+        self.worlds[worlds].iter().map(|world| world.snapshot()).collect()
+    }
+
+    fn thaw(&mut self, first: usize, states: &[Vec<u8>]) -> Result<(), RestoreError> {
+        self.worlds[first..].iter_mut().zip(states).try_for_each(|(world, state)| world.restore(state))
     }
 }
 

@@ -4,6 +4,7 @@
 //! another language or one behind a network connection implements them itself.
 
 use crate::{Actuation, EnvSpec, RestoreError};
+use std::ops::Range;
 
 /// What one step of several worlds gave, world after world.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -111,10 +112,10 @@ pub trait VectorEnv: Stepper {
     /// Starts new episodes everywhere, world i from `seeds[i]`, and writes the first observations, a row per world.
     fn reset(&mut self, seeds: &[u64], obs: &mut [f32]) -> Result<(), WorldError>;
 
-    /// Parts of up to `size` worlds (at least one) that may be stepped by different threads at their own pace, in the
+    /// Parts of up to `size` (at least one) of these worlds that may be stepped by different threads at their own pace, in the
     /// order of the worlds; each part counts its worlds from 0. `None` if all must be stepped together.
-    fn split(&mut self, size: usize) -> Option<Vec<Box<dyn Stepper + '_>>> {
-        let _ = size;
+    fn split(&mut self, worlds: Range<usize>, size: usize) -> Option<Vec<Box<dyn Stepper + '_>>> {
+        let _ = (worlds, size);
         None
     }
 
@@ -128,6 +129,19 @@ pub trait VectorEnv: Stepper {
     /// Continues from a snapshot of as many worlds of the same kind. On failure nothing has changed.
     fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
         let _ = bytes;
+        Err(RestoreError::no_snapshots(self.spec()))
+    }
+
+    /// The states of some worlds, one by one, for other worlds of the same kind in another process. `None` if they cannot be
+    /// frozen or must be stepped together.
+    fn freeze(&self, worlds: Range<usize>) -> Option<Vec<Vec<u8>>> {
+        let _ = worlds;
+        None
+    }
+
+    /// Takes over what [`VectorEnv::freeze`] gave for the worlds from `first` on.
+    fn thaw(&mut self, first: usize, states: &[Vec<u8>]) -> Result<(), RestoreError> {
+        let _ = (first, states);
         Err(RestoreError::no_snapshots(self.spec()))
     }
 }

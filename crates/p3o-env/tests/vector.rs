@@ -86,7 +86,7 @@ fn how_the_worlds_are_split_changes_no_bit() {
         assert_eq!(expected.ends.is_empty(), spec.horizon > 300);
         for size in [1, 9, 16, 35, 64, 70, 100] {
             let mut apart = worlds(&make, 70);
-            let mut parts = apart.split(size).expect("they can be stepped apart");
+            let mut parts = apart.split(0..70, size).expect("they can be stepped apart");
             let counts: Vec<usize> = parts.iter().map(|part| part.count()).collect();
             assert_eq!(counts.iter().sum::<usize>(), 70);
             assert!(counts[..counts.len() - 1].iter().all(|count| *count == size));
@@ -110,6 +110,26 @@ fn check_parts(traces: Vec<Trace>, expected: &Trace) {
     assert!(worlds == expected.worlds);
 }
 
+/// As processes do it that have all worlds each: one steps the first of them, another the rest.
+#[test]
+fn worlds_stepped_in_two_places_come_to_the_state_of_one() {
+    for make in MAKERS {
+        let (mut together, mut here, mut there) = (worlds(&make, 10), worlds(&make, 10), worlds(&make, 10));
+        let spec = together.spec().clone();
+        run(&mut together, &spec, 0, 300);
+        let step = |all: &mut VecEnv, own: std::ops::Range<usize>| {
+            let mut parts = all.split(own.clone(), 2).expect("they can be stepped apart");
+            assert_eq!(parts.iter().map(|part| part.count()).sum::<usize>(), own.len());
+            parts.iter_mut().enumerate().for_each(|(i, part)| drop(run(&mut **part, &spec, own.start + 2 * i, 300)));
+        };
+        step(&mut here, 0..6);
+        step(&mut there, 6..10);
+        assert!(here.snapshot() != together.snapshot(), "its other worlds stand where they stood");
+        here.thaw(6, &there.freeze(6..10).expect("they have snapshots")).expect("of the same kind");
+        assert!(here.snapshot() == together.snapshot());
+    }
+}
+
 #[test]
 fn the_number_of_threads_changes_no_bit() {
     for make in MAKERS {
@@ -119,7 +139,7 @@ fn the_number_of_threads_changes_no_bit() {
         for threads in 1..=3 {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
             let mut apart = worlds(&make, 40);
-            let mut parts = apart.split(7).expect("they can be stepped apart");
+            let mut parts = apart.split(0..40, 7).expect("they can be stepped apart");
             let step = |(i, part): (usize, &mut Box<dyn Stepper + '_>)| run(&mut **part, &spec, i * 7, 300);
             check_parts(pool.install(|| parts.par_iter_mut().enumerate().map(step).collect()), &expected);
             drop(parts);
@@ -267,7 +287,7 @@ fn a_restart_begins_another_episode_in_one_world() {
     worlds.step(&[0.5; 4], &mut |_| unreachable!("no episode ends"), &mut step).expect("these worlds do not fail");
     assert!(worlds.restart(1, 8, &mut step.obs[3..6]));
     assert_eq!(step.obs[3..6], [8.0, 0.0, 0.0]);
-    let mut parts = worlds.split(3).expect("they can be stepped apart");
+    let mut parts = worlds.split(0..4, 3).expect("they can be stepped apart");
     // World 3 is the first of the second part.
     assert!(parts[1].restart(0, 9, &mut step.obs[9..]));
     assert_eq!(step.obs[9..], [9.0, 0.0, 0.0]);
@@ -318,7 +338,7 @@ fn worlds_elsewhere_may_fail_and_offer_less() {
     let spec = Showing::boxed().spec().clone();
     let mut step = VectorStep::new(&spec, 2);
     let mut remote: Box<dyn VectorEnv> = Box::new(Remote { spec, connected: true });
-    assert!(remote.split(1).is_none() && remote.snapshot().is_none());
+    assert!(remote.split(0..1, 1).is_none() && remote.snapshot().is_none());
     let message = remote.restore(&[]).expect_err("it has none").to_string();
     assert_eq!(message, "the snapshot does not fit Showing: such worlds have no snapshots");
     assert!(!remote.restart(0, 1, &mut step.obs[..3]));

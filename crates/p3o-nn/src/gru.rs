@@ -22,6 +22,7 @@ use crate::sequences::Sequences;
 use crate::tiles::TILE_ROWS;
 use crate::workspace::PassBuffers;
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// How a layer's weights are stored.
 #[derive(Clone, Copy, Debug)]
@@ -337,8 +338,19 @@ impl<E: Real> Gru<E> {
     /// The outputs of a whole batch, row-major, sequence by sequence.
     pub fn evaluate(&self, workspace: &mut GruPassWorkspace<E>, x: &Sequences<E>, out: &mut [E]) {
         assert_eq!(out.len(), x.rows() * self.outputs());
+        self.evaluate_some(workspace, x, 0..x.blocks(), out);
+    }
+
+    /// The outputs of some blocks of sequences; `out` is for their rows alone.
+    pub fn evaluate_some(
+        &self,
+        workspace: &mut GruPassWorkspace<E>,
+        x: &Sequences<E>,
+        blocks: Range<usize>,
+        out: &mut [E],
+    ) {
         self.prepare(workspace, x);
-        out.par_chunks_mut(x.largest().rows() * self.outputs()).enumerate().for_each(|(b, out)| {
+        out.par_chunks_mut(x.largest().rows() * self.outputs()).zip(blocks).for_each(|(out, b)| {
             self.forward_block(workspace, x, b, |work| out.copy_from_slice(&work.output));
         });
     }
@@ -347,10 +359,21 @@ impl<E: Real> Gru<E> {
     /// date, or to go on from.
     pub fn unroll(&self, workspace: &mut GruPassWorkspace<E>, x: &Sequences<E>, out: &mut [E], after: &mut [E]) {
         assert_eq!((out.len(), after.len()), (x.rows() * self.outputs(), x.rows() * self.units()));
+        self.unroll_some(workspace, x, 0..x.blocks(), [out, after]);
+    }
+
+    /// The same for some blocks of sequences: outputs and states of their rows alone.
+    pub fn unroll_some(
+        &self,
+        workspace: &mut GruPassWorkspace<E>,
+        x: &Sequences<E>,
+        blocks: Range<usize>,
+        [out, after]: [&mut [E]; 2],
+    ) {
         self.prepare(workspace, x);
         let rows = x.largest().rows();
-        let blocks = out.par_chunks_mut(rows * self.outputs()).zip(after.par_chunks_mut(rows * self.units()));
-        blocks.enumerate().for_each(|(b, (out, after))| {
+        let own = out.par_chunks_mut(rows * self.outputs()).zip(after.par_chunks_mut(rows * self.units()));
+        own.zip(blocks).for_each(|((out, after), b)| {
             self.forward_block(workspace, x, b, |work| {
                 out.copy_from_slice(&work.output);
                 let block = x.block(b);
@@ -397,7 +420,7 @@ impl<E: Real> Gru<E> {
         assert_eq!((x.columns(), x.units()), (self.inputs(), self.units()));
         assert_eq!(sums.len(), parts, "one sum per part of the batch");
         self.prepare(workspace, x);
-        let (per_thread, gradients) = workspace.split();
+        let (per_thread, gradients, peers) = workspace.split(parts);
         let run = |part: usize, gradient: &mut Buffer<E>, sums: &mut A| {
             gradient.fill(E::ZERO);
             per_thread.with_own(|work| {
@@ -410,7 +433,7 @@ impl<E: Real> Gru<E> {
                 }
             });
         };
-        reduce::sum_parts(self.kernels, &mut gradients[..parts], sums, &run);
+        reduce::sum_parts(self.kernels, peers, gradients, sums, &run);
     }
 
     /// Applies an optimiser's step for `gradient`.

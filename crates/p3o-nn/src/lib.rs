@@ -39,6 +39,6 @@ pub use mlp::{Mlp, MlpPassWorkspace, MlpStepWorkspace};
 pub use network::{Batch, Network, PassWorkspace, Source, StepWorkspace};
 pub use peak::peak_gflops;
 pub use real::Real;
-pub use reduce::MAX_PARTS;
+pub use reduce::{MAX_PARTS, Peers, parts, parts_of};
 pub use sequences::Sequences;
 pub use tiles::{TILE_ROWS, Tiles};

@@ -263,10 +263,16 @@ impl<E: Real> Mlp<E> {
 
     /// The outputs of a whole batch, row-major.
     pub fn evaluate(&self, workspace: &mut MlpPassWorkspace<E>, x: &Tiles<E>, out: &mut [E]) {
-        assert_eq!((x.columns(), out.len()), (self.inputs(), x.rows() * self.outputs()));
+        assert_eq!(out.len(), x.rows() * self.outputs());
+        self.evaluate_some(workspace, x, 0..x.count(), out);
+    }
+
+    /// The outputs of some tiles; `out` is for their rows alone.
+    pub fn evaluate_some(&self, workspace: &mut MlpPassWorkspace<E>, x: &Tiles<E>, tiles: Range<usize>, out: &mut [E]) {
+        assert_eq!(x.columns(), self.inputs());
         workspace.prepare(|| self.step_workspace(), |_| ());
         let (per_thread, width) = (workspace.per_thread(), TILE_ROWS * self.outputs());
-        out.par_chunks_mut(width).enumerate().with_max_len(4).for_each(|(t, out)| {
+        out.par_chunks_mut(width).zip(tiles).with_max_len(4).for_each(|(out, t)| {
             let (tile, rows) = x.tile(t);
             per_thread.with_own(|work| {
                 self.forward_tile(work, tile, rows);
@@ -333,7 +339,7 @@ impl<E: Real> Mlp<E> {
         assert!(x.rows() > 0, "a pass needs at least one row");
         assert_eq!((x.columns(), sums.len()), (self.inputs(), parts), "one sum per part of the batch");
         workspace.prepare(|| self.step_workspace(), |_| ());
-        let (per_thread, gradients) = workspace.split();
+        let (per_thread, gradients, peers) = workspace.split(parts);
         let run = |part: usize, gradient: &mut Buffer<E>, sums: &mut A| {
             gradient.fill(E::ZERO);
             per_thread.with_own(|work| {
@@ -344,7 +350,7 @@ impl<E: Real> Mlp<E> {
                 }
             });
         };
-        reduce::sum_parts(self.kernels, &mut gradients[..parts], sums, &run);
+        reduce::sum_parts(self.kernels, peers, gradients, sums, &run);
     }
 
     /// The gradient with respect to the inputs, row-major, for given d loss / d output.

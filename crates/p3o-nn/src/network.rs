@@ -6,9 +6,12 @@ use crate::gru::{Gru, GruPassWorkspace, GruStepWorkspace};
 use crate::init::Init;
 use crate::mlp::{Mlp, MlpPassWorkspace, MlpStepWorkspace};
 use crate::real::Real;
+use crate::reduce::Peers;
 use crate::sequences::Sequences;
-use crate::tiles::Tiles;
+use crate::tiles::{TILE_ROWS, Tiles};
 use rand::Rng;
+use std::ops::Range;
+use std::sync::Arc;
 
 /// A feed-forward or a recurrent network.
 #[derive(Clone)]
@@ -200,22 +203,33 @@ impl<E: Real> Network<E> {
 
     /// The outputs of a whole batch, row-major.
     pub fn evaluate(&self, workspace: &mut PassWorkspace<E>, x: &Batch<E>, out: &mut [E]) {
+        self.evaluate_some(workspace, x, 0..x.pieces(), out);
+    }
+
+    /// The outputs of some of a batch's pieces ([`Batch::pieces`]), row-major: `out` is for their rows alone.
+    pub fn evaluate_some(&self, workspace: &mut PassWorkspace<E>, x: &Batch<E>, pieces: Range<usize>, out: &mut [E]) {
         match (self, workspace, x) {
             (Network::FeedForward(net), PassWorkspace::FeedForward(workspace), Batch::FeedForward(x)) => {
-                net.evaluate(workspace, x, out)
+                net.evaluate_some(workspace, x, pieces, out)
             }
             (Network::Recurrent(net), PassWorkspace::Recurrent(workspace), Batch::Recurrent(x)) => {
-                net.evaluate(workspace, x, out);
+                net.evaluate_some(workspace, x, pieces, out);
             }
             _ => unreachable!("{MIXED}"),
         }
     }
 
-    /// The same with the state after every row; for a recurrent network.
-    pub fn unroll(&self, workspace: &mut PassWorkspace<E>, x: &Batch<E>, out: &mut [E], after: &mut [E]) {
+    /// The same with the state after every row of these pieces; for a recurrent network.
+    pub fn unroll_some(
+        &self,
+        workspace: &mut PassWorkspace<E>,
+        x: &Batch<E>,
+        pieces: Range<usize>,
+        out_and_after: [&mut [E]; 2],
+    ) {
         match (self, workspace, x) {
             (Network::Recurrent(net), PassWorkspace::Recurrent(workspace), Batch::Recurrent(x)) => {
-                net.unroll(workspace, x, out, after);
+                net.unroll_some(workspace, x, pieces, out_and_after);
             }
             _ => unreachable!("{MIXED}"),
         }
@@ -264,6 +278,11 @@ impl<E: Real> Network<E> {
 }
 
 impl<E: Real> PassWorkspace<E> {
+    /// Lets processes that hold the same batch share the passes from here on, or none.
+    pub fn share(&mut self, peers: Option<Arc<dyn Peers>>) {
+        either!(self, workspace => workspace.share(peers));
+    }
+
     /// The gradient of the last pass, summed over the batch, in the order of the network's parameters.
     pub fn gradient(&self) -> &[E] {
         either!(self, workspace => workspace.gradient())
@@ -314,6 +333,23 @@ impl<E: Real> Batch<E> {
             Batch::FeedForward(_) => index,
             Batch::Recurrent(x) => x.source(),
         }
+    }
+
+    /// Pieces that a network takes through its layers one by one: tiles of rows, or blocks of sequences.
+    pub fn pieces(&self) -> usize {
+        match self {
+            Batch::FeedForward(x) => x.count(),
+            Batch::Recurrent(x) => x.blocks(),
+        }
+    }
+
+    /// The rows of some pieces.
+    pub fn rows_of(&self, pieces: Range<usize>) -> Range<usize> {
+        let each = match self {
+            Batch::FeedForward(_) => TILE_ROWS,
+            Batch::Recurrent(x) => x.largest().rows(),
+        };
+        (pieces.start * each).min(self.rows())..(pieces.end * each).min(self.rows())
     }
 
     /// Parts of the batch: each is summed apart, and their sums are added in a fixed order.

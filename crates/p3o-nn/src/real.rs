@@ -23,6 +23,7 @@ pub trait Real:
     + SubAssign
     + MulAssign
     + Sum
+    + bytemuck::Pod
     + 'static
 {
     /// Zero.

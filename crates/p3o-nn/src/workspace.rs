@@ -2,13 +2,16 @@
 
 use crate::buffer::Buffer;
 use crate::real::Real;
-use std::sync::Mutex;
+use crate::reduce::Peers;
+use std::sync::{Arc, Mutex};
 
 /// Scratch space for passes over a batch: a step workspace `W` for each thread and a gradient for each part of the batch.
 pub struct PassBuffers<E, W> {
     /// Each is only ever locked by its own thread, so that it stays in that core's cache.
     per_thread: Vec<Mutex<W>>,
     gradients: Vec<Buffer<E>>,
+    /// Who shares the passes.
+    peers: Option<Arc<dyn Peers>>,
 }
 
 const POISONED: &str = "a panic in another thread has ended the pass already";
@@ -17,12 +20,17 @@ impl<E: Real, W> PassBuffers<E, W> {
     /// For one thread so far, and gradients of `params` numbers for up to `parts` parts.
     pub(crate) fn new(step: W, parts: usize, params: usize) -> Self {
         let gradients = (0..parts.max(1)).map(|_| Buffer::zeros(params)).collect();
-        PassBuffers { per_thread: vec![Mutex::new(step)], gradients }
+        PassBuffers { per_thread: vec![Mutex::new(step)], gradients, peers: None }
     }
 
     /// The gradient of the last pass, summed over the batch, in the order of the network's parameters.
     pub fn gradient(&self) -> &[E] {
         &self.gradients[0]
+    }
+
+    /// Lets processes that hold the same batch share the passes from here on, or none.
+    pub fn share(&mut self, peers: Option<Arc<dyn Peers>>) {
+        self.peers = peers;
     }
 
     /// Gives every thread of the current pool a step workspace that `new` makes and `prepare` makes ready.
@@ -33,9 +41,13 @@ impl<E: Real, W> PassBuffers<E, W> {
         self.per_thread.iter_mut().for_each(|step| prepare(step.get_mut().expect(POISONED)));
     }
 
-    /// The step workspaces of all threads, and the gradients of all parts.
-    pub(crate) fn split(&mut self) -> (PerThread<'_, W>, &mut [Buffer<E>]) {
-        (PerThread(&self.per_thread), &mut self.gradients)
+    /// The step workspaces of all threads, the gradients of so many parts, and who shares them.
+    pub(crate) fn split(&mut self, parts: usize) -> (PerThread<'_, W>, &mut [Buffer<E>], Option<&dyn Peers>) {
+        let params = self.gradients[0].len();
+        while self.gradients.len() < parts {
+            self.gradients.push(Buffer::zeros(params));
+        }
+        (PerThread(&self.per_thread), &mut self.gradients[..parts], self.peers.as_deref())
     }
 
     /// The step workspaces of all threads.

@@ -103,6 +103,11 @@ pub fn load(learner: &mut Learner, path: &Path) -> Result<bool, Error> {
     Checkpoint::read(path)?.restore(learner)
 }
 
+/// The same from the bytes of such a file.
+pub fn load_bytes(learner: &mut Learner, bytes: Vec<u8>) -> Result<bool, Error> {
+    Checkpoint::of(bytes, Path::new("checkpoint"))?.restore(learner)
+}
+
 /// The policies of a run's folder or of a single checkpoint.
 pub fn load_agent(path: &Path) -> Result<Agent, Error> {
     if path.is_file() {
@@ -149,9 +154,17 @@ fn inspect(bytes: &[u8]) -> Result<About, String> {
 impl Checkpoint {
     /// Reads a file and checks that it is whole.
     pub fn read(path: &Path) -> Result<Checkpoint, Error> {
-        let bytes = read_file(path, MOST_BYTES)?;
+        Checkpoint::of(read_file(path, MOST_BYTES)?, path)
+    }
+
+    fn of(bytes: Vec<u8>, path: &Path) -> Result<Checkpoint, Error> {
         let about = inspect(&bytes).map_err(|reason| wrong(path, reason))?;
         Ok(Checkpoint { path: path.to_path_buf(), bytes, about })
+    }
+
+    /// The file.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 
     /// Updates that its learner had made.

@@ -8,9 +8,10 @@
 use crate::advantage::moments;
 use crate::config::{Critic as Settings, Net};
 use crate::policy::{all_finite, network};
+use crate::ranks::Ranks;
 use crate::reduce::reduce;
 use crate::stop::Stop;
-use p3o_nn::{Adam, Batch, Network, PassWorkspace, Source};
+use p3o_nn::{Adam, Batch, Network, PassWorkspace, Source, parts_of};
 use rand::{Rng, RngExt};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
@@ -71,6 +72,8 @@ pub struct CriticWorkspace {
     picked: Batch<f32>,
     /// Ends a fit before its time.
     pub stop: Stop,
+    /// The processes that share evaluations, and fits over whole batches.
+    pub ranks: Ranks,
 }
 
 impl Critic {
@@ -88,18 +91,25 @@ impl Critic {
             order: Vec::new(),
             picked: self.net.batch(),
             stop: Stop::default(),
+            ranks: Ranks::default(),
         }
     }
 
     /// Values of a whole batch.
     pub fn evaluate(&self, workspace: &mut CriticWorkspace, x: &Batch<f32>, out: &mut [f32]) {
-        self.net.evaluate(&mut workspace.net, x, out);
+        evaluate(&workspace.ranks, &self.net, &mut workspace.net, x, out);
         self.denormalize(out);
     }
 
     /// The same with the state after every row; for a recurrent critic.
     pub fn unroll(&self, workspace: &mut CriticWorkspace, x: &Batch<f32>, out: &mut [f32], after: &mut [f32]) {
-        self.net.unroll(&mut workspace.net, x, out, after);
+        let (ranks, units) = (&workspace.ranks, self.net.units());
+        let rows = |rank: usize| x.rows_of(ranks.share(rank, x.pieces()));
+        let own = rows(ranks.rank());
+        let places = [&mut out[own.clone()], &mut after[own.start * units..own.end * units]];
+        self.net.unroll_some(&mut workspace.net, x, ranks.own(x.pieces()), places);
+        ranks.complete_numbers(out, &rows);
+        ranks.complete_numbers(after, &|rank| rows(rank).start * units..rows(rank).end * units);
         self.denormalize(out);
     }
 
@@ -140,13 +150,14 @@ impl Critic {
         if settings.normalize {
             self.rescale(targets);
         }
+        workspace.net.share(workspace.ranks.peers().filter(|_| settings.minibatch == 0));
         let mut first = 0.0;
         for pass in 0..settings.passes {
             if workspace.stop.is_asked_for() {
                 break;
             }
             let loss = if settings.minibatch == 0 {
-                self.descend(workspace, x, |row| targets[row])
+                self.descend(workspace, x, true, |row| targets[row])
             } else {
                 self.fit_minibatches(workspace, settings.minibatch / x.steps(), source, targets, rng)
             };
@@ -172,20 +183,23 @@ impl Critic {
         for part in order.chunks(size.max(1)) {
             picked.gather(source, part);
             let rows = picked.named(part);
-            loss += self.descend(workspace, &picked, |i| targets[rows[i] as usize]) * rows.len() as f64;
+            loss += self.descend(workspace, &picked, false, |i| targets[rows[i] as usize]) * rows.len() as f64;
         }
         (workspace.order, workspace.picked) = (order, picked);
         loss / targets.len() as f64
     }
 
-    /// One gradient step; returns the loss before it, in the targets' unit.
+    /// One gradient step, `shared` by all processes or this one's alone; returns the loss before it, in the targets' unit.
     fn descend(
         &mut self,
         workspace: &mut CriticWorkspace,
         x: &Batch<f32>,
+        shared: bool,
         target: impl Fn(usize) -> f32 + Sync,
     ) -> f64 {
-        let sums = &mut workspace.sums[..x.parts()];
+        let parts = x.parts();
+        workspace.sums.resize(parts.max(workspace.sums.len()), 0.0);
+        let sums = &mut workspace.sums[..parts];
         sums.fill(0.0);
         let share = 2.0 / x.rows() as f32;
         let (mean, unit) = self.scale.unit();
@@ -196,6 +210,10 @@ impl Critic {
                 *d = share * error;
             }
         });
+        if shared {
+            let ranks = &workspace.ranks;
+            ranks.complete_numbers(sums, &|rank| parts_of(rank, ranks.size(), parts));
+        }
         self.net.step(&mut self.adam, workspace.net.gradient());
         reduce(0.0, sums.iter().copied()) / x.rows() as f64 * self.scale.deviation.powi(2)
     }
@@ -204,6 +222,27 @@ impl Critic {
     pub fn is_finite(&self) -> bool {
         all_finite(self.net.params())
     }
+}
+
+/// The outputs of a whole batch, of which every process computes its share.
+pub(crate) fn evaluate(
+    ranks: &Ranks,
+    net: &Network<f32>,
+    workspace: &mut PassWorkspace<f32>,
+    x: &Batch<f32>,
+    out: &mut [f32],
+) {
+    let (pieces, width) = (x.pieces(), net.outputs());
+    if pieces < ranks.size() {
+        // Less than it would take to tell the others.
+        return net.evaluate(workspace, x, out);
+    }
+    let place = |rank: usize| {
+        let rows = x.rows_of(ranks.share(rank, pieces));
+        rows.start * width..rows.end * width
+    };
+    net.evaluate_some(workspace, x, ranks.own(pieces), &mut out[place(ranks.rank())]);
+    ranks.complete_numbers(out, &place);
 }
 
 /// 0..n in random order (Fisher and Yates).

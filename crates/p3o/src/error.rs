@@ -288,6 +288,23 @@ pub enum Error {
         /// What went wrong.
         what: String,
     },
+    /// A process of the run that does not answer.
+    #[error("{0}")]
+    Ranks(String),
+    /// A process of the run that cannot go on, and has said why itself.
+    #[error("another process of this run cannot go on")]
+    OtherRank,
+    /// More processes than worlds.
+    #[error("{ranks} processes cannot share the {worlds} worlds of rollout.envs: each needs one of its own")]
+    TooManyRanks {
+        /// Processes of the run.
+        ranks: usize,
+        /// Worlds of the run.
+        worlds: usize,
+    },
+    /// Worlds that cannot be shared out.
+    #[error("these worlds are stepped together and cannot be shared out over processes")]
+    OneProcess,
     /// A file that could not be read or written.
     #[error(transparent)]
     Io(#[from] std::io::Error),

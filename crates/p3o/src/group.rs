@@ -12,8 +12,11 @@ use crate::batch::{Members, TrainingBatch};
 use crate::config::{Config, Constraint};
 use crate::critic::Critic;
 use crate::engine::{self, Engine, Networks};
+use crate::error::Error;
 use crate::normalize::{Moments, Normalizer};
+use crate::owners::{Outcome, Owners, OwnersValues};
 use crate::policy::Policy;
+use crate::ranks::Ranks;
 use crate::rollout::EnvSteps;
 use crate::signals::Signals;
 use p3o_env::EnvSpec;
@@ -55,6 +58,10 @@ pub(crate) struct Round<'a> {
     pub length: f64,
     /// Share of the run that is done.
     pub done: f64,
+    /// Its number.
+    pub update: u64,
+    /// The processes that share the work.
+    pub ranks: &'a Ranks,
 }
 
 impl Group {
@@ -93,16 +100,27 @@ impl Group {
     }
 
     /// Advantages, policy, critics.
-    pub fn update(&mut self, envs: &[EnvSteps], round: &Round) -> GroupReport {
-        let Round { config, signals, .. } = *round;
+    pub fn update(&mut self, envs: &[EnvSteps], round: &Round) -> Result<GroupReport, Error> {
+        let Round { config, signals, ranks, .. } = *round;
         self.batch.gather(envs, &self.members, &self.engine.networks().policy);
-        self.engine.upload(&self.batch);
+        let owners = Owners::of(round, self.engine.is_elsewhere());
+        let learns_here = !owners.elsewhere || owners.is_anyone(ranks.rank());
+        if learns_here {
+            self.engine.upload(&self.batch);
+        }
         let (_, mut critics) = self.engine.parts();
-        self.batch.estimate_advantages(envs, signals, &mut *critics, &config.critic);
+        if owners.elsewhere && !ranks.is_alone() {
+            let mut of_owner = OwnersValues { critics: &mut *critics, ranks, owner: owners.critic(0) };
+            self.batch.estimate_advantages(envs, signals, &mut of_owner, &config.critic);
+        } else {
+            self.batch.estimate_advantages(envs, signals, &mut *critics, &config.critic);
+        }
         drop(critics);
         let offsets = self.standardize(round);
-        self.engine.upload_targets(&self.batch);
-        self.improve(envs, round, offsets)
+        if learns_here {
+            self.engine.upload_targets(&self.batch);
+        }
+        self.improve(envs, round, &owners, offsets)
     }
 
     /// Standardises the advantages and finds the constraints' offsets.
@@ -121,11 +139,16 @@ impl Group {
     }
 
     /// The policy's passes and the critics' fits, and what needs neither of them.
-    fn improve(&mut self, envs: &[EnvSteps], round: &Round, offsets: Vec<f64>) -> GroupReport {
+    fn improve(
+        &mut self,
+        envs: &[EnvSteps],
+        round: &Round,
+        owners: &Owners,
+        offsets: Vec<f64>,
+    ) -> Result<GroupReport, Error> {
         let Group { members, normalizer, engine, shuffles, multipliers, batch } = self;
-        let (batch, config) = (&*batch, round.config);
+        let (batch, config, ranks) = (&*batch, round.config, round.ranks);
         let (policy_rng, critic_rngs) = shuffles.split_at_mut(1);
-        let elsewhere = engine.is_elsewhere();
         let (mut actor, mut critics) = engine.parts();
         let mut policy = config.policy.clone();
         if batch.entropy >= policy.entropy_below * (batch.actions.len() / batch.rows()) as f64 {
@@ -144,34 +167,38 @@ impl Group {
             rng: &mut policy_rng[0],
         };
         let rate = config.critic.lr_decay.apply(config.critic.learning_rate, round.done);
-        let mut act = || config.own.update(&mut update);
-        let mut fit = || critics.fit_all(batch, &config.critic, rate, critic_rngs);
-        let mut rest = || {
-            see(normalizer, members, envs);
-            batch.explained()
-        };
+        let mut act = || owners.acts(ranks.rank()).then(|| config.own.update(&mut update));
+        let mut fit = || owners.fit(ranks.rank(), &mut *critics, batch, &config.critic, rate, critic_rngs);
+        let rest = || (own_moments(normalizer, members, &envs[ranks.own(envs.len())]), batch.explained());
         // Mini-batches are too small to share out; actor and critics then have a thread each.
         let minibatches = config.policy.minibatch > 0 || config.critic.minibatch > 0;
-        let (passes, (critic_losses, explained)) = match minibatches || elsewhere {
+        let at_once = (minibatches || owners.elsewhere) && (ranks.is_alone() || owners.are_all());
+        let (passes, (critic_losses, (moments, explained))) = match at_once {
             true => rayon::join(act, || rayon::join(fit, rest)),
             false => (act(), (fit(), rest())),
         };
-        GroupReport { passes, critic_losses, explained, entropy: batch.entropy, offsets }
+        drop((actor, critics));
+        if normalizer.is_on() {
+            normalizer.take(ranks.gather_values(moments)?.into_iter().flatten());
+        }
+        let outcome = Outcome { passes: passes.unwrap_or_default(), critic_losses };
+        let Outcome { passes, critic_losses } = self.settle(round, owners, outcome)?;
+        Ok(GroupReport { passes, critic_losses, explained, entropy: self.batch.entropy, offsets })
     }
 }
 
-/// Lets the normaliser take in what the group's agents saw, environment by environment.
-fn see(normalizer: &mut Normalizer, members: &Members, envs: &[EnvSteps]) {
-    if normalizer.is_on() {
-        let Members { agents, all, dim } = members;
-        let of = |env: &EnvSteps| {
-            let mut moments = Moments::new(*dim);
-            for row in env.raw.chunks_exact(all * dim) {
-                row[agents.start * dim..agents.end * dim].chunks_exact(*dim).for_each(|obs| moments.see(obs));
-            }
-            moments
-        };
-        let parts: Vec<Moments> = envs.par_iter().map(of).collect();
-        normalizer.take(parts);
+/// The moments of what the group's agents saw in some environments, one by one; none if nobody asks.
+fn own_moments(normalizer: &Normalizer, members: &Members, envs: &[EnvSteps]) -> Vec<Moments> {
+    if !normalizer.is_on() {
+        return Vec::new();
     }
+    let Members { agents, all, dim } = members;
+    let of = |env: &EnvSteps| {
+        let mut moments = Moments::new(*dim);
+        for row in env.raw.chunks_exact(all * dim) {
+            row[agents.start * dim..agents.end * dim].chunks_exact(*dim).for_each(|obs| moments.see(obs));
+        }
+        moments
+    };
+    envs.par_iter().map(of).collect()
 }

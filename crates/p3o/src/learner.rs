@@ -10,6 +10,7 @@ use crate::error::{ConfigError, Error};
 use crate::group::{Group, GroupReport, Round};
 use crate::memory;
 use crate::policy::{Policy, all_finite};
+use crate::ranks::Ranks;
 use crate::reduce::{Part, reduce};
 use crate::rollout::{Collector, EnvSteps, Episode};
 use crate::signals::Signals;
@@ -39,6 +40,7 @@ pub struct Learner {
     /// What the worlds make of continuous actions, if not what ours do.
     pub(crate) actuation: Option<Actuation>,
     stop: Stop,
+    ranks: Ranks,
 }
 
 /// Counters and estimates that outlive an update.
@@ -130,6 +132,20 @@ impl Learner {
         Self::assemble(config, spec, worlds, engines)
     }
 
+    /// The same for one of several processes that make one run: the worlds and the passes are shared out.
+    pub fn with_ranks(
+        config: Config,
+        make: &dyn Fn() -> Box<dyn Env>,
+        engines: &engine::Maker,
+        ranks: &Ranks,
+    ) -> Result<Self, Error> {
+        let mut learner = Self::with_engines(config, make, engines)?;
+        learner.collector.share_out(ranks)?;
+        learner.groups.iter_mut().for_each(|group| group.engine.share_out(ranks));
+        learner.ranks = ranks.clone();
+        Ok(learner)
+    }
+
     /// A fresh learner in some worlds, `rollout.envs` of them.
     pub fn with_worlds(config: Config, worlds: Box<dyn VectorEnv>) -> Result<Self, Error> {
         Self::with_worlds_on(config, worlds, &engine::on_cpu)
@@ -175,8 +191,8 @@ impl Learner {
         };
         let corrected = if config.constraint.correction_rate > 0.0 { signals.constraints().len() } else { 0 };
         let corrections = vec![0.0; corrected];
-        let (adopted, stop) = (Vec::new(), Stop::default());
-        Ok(Learner { config, spec, signals, groups, collector, progress, corrections, adopted, actuation, stop })
+        let (adopted, stop, ranks) = (Vec::new(), Stop::default(), Ranks::default());
+        Ok(Learner { config, spec, signals, groups, collector, progress, corrections, adopted, actuation, stop, ranks })
     }
 
     /// All settings, checked.
@@ -263,6 +279,11 @@ impl Learner {
         self.groups.iter_mut().try_for_each(|group| group.engine.sync()).map_err(lost)
     }
 
+    /// The processes that make the run, of which this is one.
+    pub fn ranks(&self) -> &Ranks {
+        &self.ranks
+    }
+
     /// Updates and steps done.
     pub fn progress(&self) -> &Progress {
         &self.progress
@@ -283,10 +304,10 @@ impl Learner {
     pub fn update(&mut self) -> Result<Report, Error> {
         let start = Instant::now();
         let actors: Vec<Actor> = self.groups.iter().map(Group::actor).collect();
-        let failed = |error| Error::World { update: self.progress.updates + 1, error };
-        let collected = self.collector.collect(&actors).map_err(failed);
+        let collected = self.collector.collect(&actors);
         self.check_stop(self.progress.updates + 1)?;
-        collected?;
+        let failed = |error| Error::World { update: self.progress.updates + 1, error };
+        self.collector.join(collected)?.map_err(failed)?;
         self.check_observations()?;
         let rollout_ms = start.elapsed().as_secs_f64() * 1e3;
         let start = Instant::now();
@@ -296,8 +317,11 @@ impl Learner {
         report.corrections.clone_from(&self.corrections);
         let Learner { groups, collector, config, signals, .. } = self;
         let length = episode_length(&self.progress, &self.spec);
-        let round = Round { config, signals, excess: &report.excess, length, done };
-        let parts: Vec<GroupReport> = groups.iter_mut().map(|group| group.update(&collector.envs, &round)).collect();
+        let (ranks, update) = (&self.ranks, report.update);
+        let round = Round { config, signals, excess: &report.excess, length, done, update, ranks };
+        let parts = groups.iter_mut().map(|group| group.update(&collector.envs, &round));
+        let parts: Vec<GroupReport> = parts.collect::<Result<_, Error>>()?;
+        ranks.check()?;
         report.take(&parts);
         self.check_stop(report.update)?;
         self.check_numbers(&report)?;

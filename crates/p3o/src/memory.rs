@@ -258,10 +258,15 @@ impl Sizes {
     /// Parameters, what is derived from them, Adam's moments, a gradient for each part of a batch; for steps of second order
     /// a few vectors of double precision.
     fn networks(&self) -> f64 {
-        let parts = MAX_PARTS as f64;
-        let of = |shape: &Shape| shape.parameters * (3.0 + parts) + shape.transposed;
+        let tiles = |rows: f64| if self.units > 0.0 { rows / self.bptt / SEQUENCES } else { rows / TILE_ROWS as f64 };
+        let gradients = |rows: f64| p3o_nn::parts(tiles(rows).ceil() as usize).max(MAX_PARTS) as f64;
+        let of = |shape: &Shape, rows: f64| shape.parameters * (3.0 + gradients(rows)) + shape.transposed;
+        // Of a mini-batch as many as of a whole one of its size.
+        let rows = |all: f64, minibatch: f64| if minibatch > 0.0 { minibatch } else { all };
+        let actor = of(&self.actor, rows(self.rows * self.agents / self.groups, self.minibatches[0]));
+        let critic = of(&self.critic, rows(self.rows, self.minibatches[1]));
         let second = if self.second_order { 20.0 * self.actor.parameters } else { 0.0 };
-        NUMBER * self.groups * (of(&self.actor) + self.signals * of(&self.critic) + second)
+        NUMBER * self.groups * (actor + self.signals * critic + second)
     }
 
     /// What passes and acting need beside their results, on every thread.

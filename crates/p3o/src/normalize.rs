@@ -1,10 +1,10 @@
 //! Running mean and standard deviation of observations.
 
 use crate::reduce::{Part, reduce};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// Count, mean and spread of some observations.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Moments {
     count: f64,
     mean: Vec<f64>,

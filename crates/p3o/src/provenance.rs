@@ -1,5 +1,6 @@
 //! `provenance.toml`: which program trained a run on which machine, sitting by sitting. It informs; nothing is decided by it.
 
+use crate::learner::Learner;
 use crate::record::{read_text, write_atomic};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -17,11 +18,13 @@ struct Sitting {
     cpu: String,
     instructions: &'static str,
     threads: usize,
+    /// Processes, each with so many threads.
+    ranks: usize,
     device: String,
 }
 
 /// Notes a sitting that starts now, at a step.
-pub(crate) fn note(folder: &Path, from_step: u64, device: String) -> std::io::Result<()> {
+pub(crate) fn note(folder: &Path, from_step: u64, learner: &Learner) -> std::io::Result<()> {
     let sitting = Sitting {
         from_step,
         program: env!("CARGO_PKG_VERSION"),
@@ -29,7 +32,8 @@ pub(crate) fn note(folder: &Path, from_step: u64, device: String) -> std::io::Re
         cpu: cpu(),
         instructions: p3o_nn::instruction_set(),
         threads: rayon::current_num_threads(),
-        device,
+        ranks: learner.ranks().size(),
+        device: learner.device(),
     };
     let path = folder.join("provenance.toml");
     // What cannot be read is started anew: the run does not depend on it.

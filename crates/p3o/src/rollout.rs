@@ -2,14 +2,18 @@
 //! own. Random streams, sums over episodes and recurrent states belong to the collector; a world knows nothing of them.
 
 use crate::actor::{ActWorkspace, Actor, agents, see, state_width};
+use crate::error::Error;
 use crate::policy::all_finite;
+use crate::ranks::Ranks;
 use crate::stop::Stop;
 use p3o_env::{EnvSpec, RestoreError, Stepper, VectorEnv, VectorStep, WorldError};
 use p3o_nn::TILE_ROWS;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// Sums over one episode.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -106,6 +110,9 @@ pub struct Collector {
     plan: Plan,
     /// Ends a batch before it is whole.
     pub(crate) stop: Stop,
+    /// The processes that share the worlds, and what they send each other.
+    ranks: Ranks,
+    mail: [Vec<u8>; 2],
 }
 
 /// All that the next batch depends on besides the worlds.
@@ -168,8 +175,23 @@ impl Collector {
             workspaces: Vec::new(),
             plan: Plan { steps, bootstrap, cost_gamma: None },
             stop: Stop::default(),
+            ranks: Ranks::default(),
+            mail: Default::default(),
             spec,
         })
+    }
+
+    /// Lets every process step its share of the worlds, of which each has all.
+    pub(crate) fn share_out(&mut self, ranks: &Ranks) -> Result<(), Error> {
+        let count = self.envs.len();
+        if ranks.size() > count {
+            return Err(Error::TooManyRanks { ranks: ranks.size(), worlds: count });
+        }
+        if !ranks.is_alone() && self.worlds.split(0..count, count).is_none() {
+            return Err(Error::OneProcess);
+        }
+        self.ranks = ranks.clone();
+        Ok(())
     }
 
     /// Asks for discounted sums of the costs, from the episodes' first steps on.
@@ -193,16 +215,16 @@ impl Collector {
         self.carried.envs.iter_mut().zip(sums).for_each(|(env, sums)| env.episode.discounted = sums);
     }
 
-    /// Collects one batch. Worlds that can be split are shared out over the threads; what each does is independent of that.
+    /// Collects one batch in this process's worlds. Those that can be split are shared out over the threads; what each does is independent of that.
     /// The actors stand in the order of their agents, and their networks are alike.
     ///
     /// Every world makes as many steps of a batch as the others. Where some spend calls on beginning an episode, the others go
     /// on meanwhile: what they do beyond their part counts for their episodes and is not learned from.
     pub fn collect(&mut self, actors: &[Actor]) -> Result<(), WorldError> {
-        let Collector { worlds, spec, envs: steps, carried, workspaces, plan, stop } = self;
-        let count = steps.len();
-        let (dim, width) = (spec.obs_dim, state_width(actors));
-        carried.states.resize(count * width, 0.0);
+        let Collector { worlds, spec, envs: steps, carried, workspaces, plan, stop, ranks, .. } = self;
+        let (dim, width, own) = (spec.obs_dim, state_width(actors), ranks.own(steps.len()));
+        carried.states.resize(steps.len() * width, 0.0);
+        let count = own.len();
         let size = count.div_ceil(rayon::current_num_threads()).min(TILE_ROWS);
         // What a thread writes in every step it allocates itself, so that no two threads write to one cache line.
         let empty = || Workspace {
@@ -213,7 +235,9 @@ impl Collector {
         };
         let mut ready = |parts: usize| workspaces.resize_with(parts.max(workspaces.len()), || Box::new(empty()));
         let Carried { envs, obs, states } = carried;
-        let Some(parts) = worlds.split(size) else {
+        let (envs, steps) = (&mut envs[own.clone()], &mut steps[own.clone()]);
+        let (obs, states) = (&mut obs[own.start * dim..own.end * dim], &mut states[own.start * width..own.end * width]);
+        let Some(parts) = worlds.split(own, size) else {
             ready(1);
             let part = Part { envs, steps, obs, states };
             return workspaces[0].run(&mut **worlds, part, actors, spec, *plan, stop);
@@ -230,6 +254,80 @@ impl Collector {
                 workspace.run(&mut *worlds, Part { envs, steps, obs, states }, actors, spec, *plan, stop)
             })
             .collect()
+    }
+
+    /// Brings together what all processes collected, so that each has the whole batch and all that is carried on; or what went wrong
+    /// in the worlds of one of them. Observations before normalisation stay where they are.
+    pub(crate) fn join(&mut self, collected: Result<(), WorldError>) -> Result<Result<(), WorldError>, Error> {
+        if self.ranks.is_alone() {
+            return Ok(collected);
+        }
+        let (ranks, count) = (self.ranks.clone(), self.envs.len());
+        let [mut own, mut all] = std::mem::take(&mut self.mail);
+        own.clear();
+        pack_value(&mut own, &collected.as_ref().err().map(|error| &error.0));
+        if collected.is_ok() {
+            self.pack(ranks.own(count), &mut own);
+        }
+        let places = ranks.gather_into(&own, &mut all)?;
+        let mut failed = None;
+        for (rank, place) in places.into_iter().enumerate() {
+            let mut bytes = &all[place];
+            let said: Option<Option<String>> = unpack_value(&mut bytes);
+            match said.ok_or_else(|| ranks.misunderstood())? {
+                Some(reason) => failed = failed.or(Some(WorldError(reason))),
+                None if rank == ranks.rank() => {}
+                None => self.unpack(ranks.share(rank, count), bytes).ok_or_else(|| ranks.misunderstood())?,
+            }
+        }
+        self.mail = [own, all];
+        Ok(failed.map_or(Ok(()), Err))
+    }
+
+    fn pack(&self, worlds: Range<usize>, bytes: &mut Vec<u8>) {
+        for (steps, env) in self.envs[worlds.clone()].iter().zip(&self.carried.envs[worlds.clone()]) {
+            steps.pack(bytes);
+            pack_value(bytes, &(env, &env.episode.discounted));
+        }
+        let (count, Carried { obs, states, .. }) = (self.envs.len(), &self.carried);
+        for rows in [obs, states] {
+            let width = rows.len() / count;
+            pack_floats(bytes, &rows[worlds.start * width..worlds.end * width]);
+        }
+    }
+
+    fn unpack(&mut self, worlds: Range<usize>, mut bytes: &[u8]) -> Option<()> {
+        let count = self.envs.len();
+        for (steps, env) in self.envs[worlds.clone()].iter_mut().zip(&mut self.carried.envs[worlds.clone()]) {
+            steps.unpack(&mut bytes)?;
+            (*env, env.episode.discounted) = unpack_value::<(EnvState, Vec<f64>)>(&mut bytes)?;
+        }
+        for rows in [&mut self.carried.obs, &mut self.carried.states] {
+            let width = rows.len() / count;
+            let mut own = Vec::new();
+            unpack_floats(&mut bytes, &mut own)?;
+            rows.get_mut(worlds.start * width..worlds.end * width)
+                .filter(|to| to.len() == own.len())?
+                .copy_from_slice(&own);
+        }
+        bytes.is_empty().then_some(())
+    }
+
+    /// Brings the states of all worlds to the first process, which can then save them.
+    pub(crate) fn gather_worlds(&mut self) -> Result<(), Error> {
+        if self.ranks.is_alone() {
+            return Ok(());
+        }
+        let (ranks, count) = (self.ranks.clone(), self.envs.len());
+        let all = ranks.gather_values(self.worlds.freeze(ranks.own(count)))?;
+        if ranks.is_first() {
+            for (rank, states) in all.iter().enumerate().skip(1) {
+                let Some(states) = states else { continue };
+                let thawed = self.worlds.thaw(ranks.share(rank, count).start, states);
+                thawed.map_err(|error| Error::Ranks(error.to_string()))?;
+            }
+        }
+        Ok(())
     }
 
     /// Whether the worlds can be frozen.
@@ -394,7 +492,53 @@ fn draw(act: &ActWorkspace, i: usize, actors: &[Actor], actions: &mut [f32], rng
     }
 }
 
+fn pack_floats(to: &mut Vec<u8>, values: &[f32]) {
+    to.extend((values.len() as u64).to_le_bytes());
+    to.extend_from_slice(bytemuck::cast_slice(values));
+}
+
+fn unpack_floats(from: &mut &[u8], values: &mut Vec<f32>) -> Option<()> {
+    let length = u64::from_le_bytes(from.split_off(..8)?.try_into().ok()?) as usize;
+    let bytes = from.split_off(..length.checked_mul(4)?)?;
+    values.resize(length, 0.0);
+    bytemuck::cast_slice_mut(values).copy_from_slice(bytes);
+    Some(())
+}
+
+fn pack_value(to: &mut Vec<u8>, value: &impl Serialize) {
+    to.extend(postcard::to_stdvec(value).expect("plain data can be written to memory"));
+}
+
+fn unpack_value<T: DeserializeOwned>(from: &mut &[u8]) -> Option<T> {
+    let (value, rest) = postcard::take_from_bytes(from).ok()?;
+    *from = rest;
+    Some(value)
+}
+
+/// What an environment's steps hold beside numbers in rows.
+type Marks = (Vec<bool>, Vec<u32>, Vec<Episode>, Vec<Vec<f64>>, Option<(usize, usize)>, bool);
+
 impl EnvSteps {
+    /// Everything for another process, but for observations before normalisation.
+    fn pack(&self, to: &mut Vec<u8>) {
+        let rows = [&self.obs, &self.states, &self.outputs, &self.actions, &self.log_probs, &self.open_obs];
+        rows.into_iter().chain(&self.given).for_each(|values| pack_floats(to, values));
+        let EnvSteps { cuts, open_ends, episodes, broken, ended, .. } = self;
+        let discounted: Vec<&Vec<f64>> = episodes.iter().map(|episode| &episode.discounted).collect();
+        pack_value(to, &(cuts, open_ends, episodes, discounted, broken, ended));
+    }
+
+    fn unpack(&mut self, from: &mut &[u8]) -> Option<()> {
+        let EnvSteps { obs, states, outputs, actions, log_probs, open_obs, given, .. } = self;
+        let rows = [obs, states, outputs, actions, log_probs, open_obs];
+        rows.into_iter().chain(given).try_for_each(|values| unpack_floats(from, values))?;
+        let discounted;
+        let marks: Marks = unpack_value(from)?;
+        (self.cuts, self.open_ends, self.episodes, discounted, self.broken, self.ended) = marks;
+        self.episodes.iter_mut().zip(discounted).for_each(|(episode, sums)| episode.discounted = sums);
+        Some(())
+    }
+
     /// Steps so far.
     fn len(&self) -> usize {
         self.cuts.len()

@@ -9,6 +9,7 @@ use crate::folder::{RunFolder, config_path, next_config_path, progress_path, sum
 pub use crate::folder::{checkpoint_path, has_checkpoint, is_run, load_config, previous_checkpoint_path};
 use crate::learner::{Learner, Report};
 use crate::provenance;
+use crate::ranks::Ranks;
 use crate::record::{EventWriter, ProgressCsv, RunLock, Table, create_folder, write_atomic, write_keeping};
 use crate::stop::Stop;
 use p3o_env::Env;
@@ -115,7 +116,7 @@ impl Run {
         let events = EventWriter::create(&folder.join("tensorboard"), None)?;
         let mut run = Run::assemble(folder, learner, csv, events, lock);
         run.save()?;
-        provenance::note(folder, 0, run.learner.device())?;
+        provenance::note(folder, 0, &run.learner)?;
         Ok(run)
     }
 
@@ -126,12 +127,16 @@ impl Run {
 
     /// The same with the networks where `engines` puts them.
     pub fn resume_on(folder: &Path, make: &Maker, steps: Option<u64>, engines: &engine::Maker) -> Result<Run, Error> {
-        let lock = lock(folder)?;
-        let found = RunFolder::open_to_go_on(folder)?;
-        let mut config = found.config.clone();
-        config.run.steps = steps.unwrap_or(config.run.steps);
+        let opened = Run::open(folder)?;
+        let config = opened.config(steps);
         let env = make(&config)?;
-        Run::go_on(Learner::with_engines(config, &*env, engines)?, found, lock)
+        opened.go_on(Learner::with_engines(config, &*env, engines)?)
+    }
+
+    /// Takes a folder to go on from its checkpoint.
+    pub fn open(folder: &Path) -> Result<Opened, Error> {
+        let lock = lock(folder)?;
+        Ok(Opened { found: RunFolder::open_to_go_on(folder)?, lock })
     }
 
     /// The same for a fresh learner with the run's settings, but perhaps another number of steps.
@@ -173,7 +178,7 @@ impl Run {
         if !continued {
             run.notes.push("These worlds cannot be continued from a checkpoint: new episodes have started.".into());
         }
-        provenance::note(folder, made.steps, run.learner.device())?;
+        provenance::note(folder, made.steps, &run.learner)?;
         // What an earlier sitting came to is no longer what the run came to.
         for stale in ["summary.json", "failure.txt"] {
             std::fs::remove_file(folder.join(stale)).ok();
@@ -301,19 +306,21 @@ impl Run {
     }
 
     /// The same until somebody asks it to stop, which it does in the middle of an update where one takes long: the run is then
-    /// saved as it was before that update.
+    /// saved as it was before that update. Several processes stop after an update: one that left its middle would leave the others
+    /// waiting.
     pub fn train_until(
         &mut self,
         stop: Option<&Stop>,
         watch: &mut dyn FnMut(&Run, &Report) -> ControlFlow<()>,
     ) -> Result<Finish, Error> {
         let (total, every) = (self.learner.config().updates(), self.learner.config().run.checkpoint_every);
+        let ranks = self.learner.ranks().clone();
         self.started = Instant::now();
         // Worlds that cannot be frozen may be interrupted themselves, in any step.
         let elsewhere = stop.is_some() && !self.learner.collector.has_snapshots();
         let (mut slow, mut saved) = (true, true);
         while self.learner.progress().updates < total {
-            let way_back = stop.filter(|_| slow);
+            let way_back = stop.filter(|_| slow && ranks.is_alone());
             let before = match way_back {
                 Some(_) if !saved => Some(checkpoint::to_bytes(&mut self.learner, Some(self.csv.digest()))?),
                 _ => None,
@@ -329,15 +336,17 @@ impl Run {
                 result => result.inspect_err(|e| self.explain(e))?,
             };
             slow = elsewhere || start.elapsed() > PATIENCE;
-            self.record(&report)?;
-            let go_on = watch(self, &report);
+            let recorded = self.record(&report);
+            let asked = recorded.is_ok() && watch(self, &report).is_break() | stop.is_some_and(Stop::is_asked_for);
+            let asked = agree(&ranks, recorded, asked)?;
             let updates = report.update;
-            let go_on = if stop.is_some_and(Stop::is_asked_for) { ControlFlow::Break(()) } else { go_on };
-            saved = go_on.is_break() || updates == total || updates.is_multiple_of(every);
+            saved = asked || updates == total || updates.is_multiple_of(every);
             if saved {
-                self.save()?;
+                self.learner.collector.gather_worlds()?;
+                let written = self.save();
+                agree(&ranks, written, false)?;
             }
-            if go_on.is_break() && updates < total {
+            if asked && updates < total {
                 self.summarize()?;
                 return Ok(Finish::Interrupted);
             }
@@ -402,6 +411,66 @@ impl Run {
     }
 }
 
+/// A folder that this process has, to go on with its run.
+pub struct Opened {
+    found: RunFolder,
+    lock: RunLock,
+}
+
+impl Opened {
+    /// The run's settings, if need be with another number of steps.
+    pub fn config(&self, steps: Option<u64>) -> Config {
+        let mut config = self.found.config.clone();
+        config.run.steps = steps.unwrap_or(config.run.steps);
+        config
+    }
+
+    /// The bytes of its checkpoint: what the run's other processes go on from ([`checkpoint::load_bytes`]).
+    pub fn checkpoint(&self) -> &[u8] {
+        self.found.checkpoint.bytes()
+    }
+
+    /// Goes on with a fresh learner with [`Opened::config`].
+    pub fn go_on(self, learner: Learner) -> Result<Run, Error> {
+        Run::go_on(learner, self.found, self.lock)
+    }
+}
+
+/// Whether a process of a run has been asked to stop; all of them learn it, or that one cannot go on.
+fn agree(ranks: &Ranks, own: Result<(), Error>, asked: bool) -> Result<bool, Error> {
+    if ranks.is_alone() {
+        return own.map(|()| asked);
+    }
+    let all = ranks.gather_values((own.is_ok(), asked))?;
+    own?;
+    match all.iter().all(|(fine, _)| *fine) {
+        true => Ok(all.iter().any(|(_, asked)| *asked)),
+        false => Err(Error::OtherRank),
+    }
+}
+
+/// Makes the updates of a run whose folder another process has, as one of its processes, until the end or until one of them is asked to
+/// `stop`.
+pub fn follow(learner: &mut Learner, stop: &dyn Fn() -> bool) -> Result<Finish, Error> {
+    let (total, every) = (learner.config().updates(), learner.config().run.checkpoint_every);
+    let ranks = learner.ranks().clone();
+    while learner.progress().updates < total {
+        let updates = learner.update()?.update;
+        let asked = agree(&ranks, Ok(()), stop())?;
+        if asked || updates == total || updates.is_multiple_of(every) {
+            learner.collector.gather_worlds()?;
+            // The first process writes now, which may take its time.
+            ranks.be_patient(true);
+            agree(&ranks, Ok(()), false)?;
+            ranks.be_patient(asked);
+        }
+        if asked && updates < total {
+            return Ok(Finish::Interrupted);
+        }
+    }
+    Ok(Finish::Done)
+}
+
 /// Writes `summary.json`.
 fn write_summary(folder: &Path, summary: &Summary) -> Result<(), Error> {
     let text = serde_json::to_string_pretty(summary).expect("plain data can be written to memory");
@@ -418,6 +487,11 @@ pub fn add_summary(folder: &Path, summary: &Summary) -> Result<(), Error> {
         Err(Error::InUse { .. }) => Ok(()),
         lock => lock.and_then(|_held| write_summary(folder, summary)),
     }
+}
+
+/// How many updates a folder's last checkpoint has, if it has a good one.
+pub fn last_checkpoint(folder: &Path) -> Option<u64> {
+    checkpoint::Checkpoint::read(&checkpoint_path(folder)).ok().map(|checkpoint| checkpoint.updates())
 }
 
 /// Finds the maker of a configuration's world.

@@ -23,6 +23,7 @@ mod onnx;
 mod paper;
 mod passes;
 mod problem;
+mod ranks;
 mod recurrence;
 mod resume;
 mod retuning;

@@ -1,7 +1,9 @@
 //! The same bits for any number of threads, any set of instructions and any neighbours.
 
 use super::support::*;
-use p3o_nn::{Activation, Adam, Isa, Mlp, Tiles};
+use p3o_nn::{Activation, Adam, Isa, Mlp, Peers, Tiles, parts_of};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 
 fn bits_of_loss(sum: &mut f32, first: usize, y: &[f32], d: &mut [f32]) {
     for (i, (d, y)) in d.iter_mut().zip(y).enumerate() {
@@ -112,4 +114,74 @@ fn gathered_rows_are_the_rows_themselves() {
     assert_eq!((gathered.rows(), gathered.count(), gathered.parts()), (130, 2, 2));
     let expected: Vec<f32> = index.iter().flat_map(|&i| all[i as usize * 5..][..5].to_vec()).collect();
     assert_eq!(bits(&evaluate(&net, &gathered)), bits(&expected));
+}
+
+/// Processes as threads, which send each other what they would send.
+struct Process {
+    rank: usize,
+    to: Vec<Sender<Vec<u8>>>,
+    from: Mutex<Vec<Receiver<Vec<u8>>>>,
+}
+
+impl Peers for Process {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.to.len()
+    }
+
+    fn exchange(&self, bytes: &[u8], to: &[usize], into: &mut [u8], from: Option<usize>) {
+        to.iter().for_each(|rank| self.to[*rank].send(bytes.to_vec()).unwrap());
+        if let Some(rank) = from {
+            into.copy_from_slice(&self.from.lock().unwrap()[rank].recv().unwrap());
+        }
+    }
+}
+
+fn processes(size: usize) -> Vec<Arc<Process>> {
+    let mut to: Vec<Vec<Sender<Vec<u8>>>> = vec![Vec::new(); size];
+    let mut from = Vec::new();
+    for _ in 0..size {
+        let (senders, receivers): (Vec<_>, Vec<_>) = (0..size).map(|_| channel()).unzip();
+        to.iter_mut().zip(senders).for_each(|(to, sender)| to.push(sender));
+        from.push(receivers);
+    }
+    let all = to.into_iter().zip(from).enumerate();
+    all.map(|(rank, (to, from))| Arc::new(Process { rank, to, from: Mutex::new(from) })).collect()
+}
+
+#[test]
+fn any_number_of_processes_share_the_rows_and_have_the_whole_gradient() {
+    let net = random_net::<f32>(&[3, 4, 2], Activation::Tanh, 1);
+    // One part, fewer than processes, sixteen, and 17 of 64 tiles each.
+    for rows in [100, 300, 2500, 17 * 64 * 120] {
+        let x = tiles(3, &uniform(rows * 3, &mut rng(2)));
+        let pass = |peers: Option<Arc<dyn Peers>>| {
+            let mut workspace = net.pass_workspace(16);
+            workspace.share(peers);
+            let mut sums = vec![0; x.parts()];
+            net.pass(&mut workspace, &x, &mut sums, |seen, first, y, d| {
+                *seen += y.len() / 2;
+                bits_of_loss(&mut 0.0, first, y, d);
+            });
+            (bits(workspace.gradient()), sums)
+        };
+        let (expected, seen) = pass(None);
+        assert_eq!(seen.iter().sum::<usize>(), rows);
+        for size in [2, 3, 4, 7] {
+            let found: Vec<_> = std::thread::scope(|scope| {
+                let run = |process: Arc<Process>| scope.spawn(|| pass(Some(process)));
+                let running: Vec<_> = processes(size).into_iter().map(run).collect();
+                running.into_iter().map(|thread| thread.join().unwrap()).collect()
+            });
+            for (rank, (gradient, own)) in found.iter().enumerate() {
+                assert!(*gradient == expected, "{rows} rows by {size} processes");
+                let mine = parts_of(rank, size, x.parts());
+                let is_mine = |part: usize| if mine.contains(&part) { seen[part] } else { 0 };
+                assert_eq!(*own, (0..x.parts()).map(is_mine).collect::<Vec<_>>(), "{rows} rows by {size} processes");
+            }
+        }
+    }
 }

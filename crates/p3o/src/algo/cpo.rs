@@ -38,7 +38,7 @@ pub const COLUMNS: &[Column] =
     &[Column::STEP_FRACTION, Column::One("case", |p| p.case.map_or(f64::NAN, |case| f64::from(case as u8)))];
 
 /// What the limit means for the trust region. The numbers are those of the column `case` in progress.csv.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub enum Case {
     /// Nothing: all of it is feasible, or the cost does not depend on the policy.
     Free = 0,

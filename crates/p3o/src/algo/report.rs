@@ -31,7 +31,7 @@ impl Column {
 }
 
 /// What the passes of one update did.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Passes {
     /// Steps taken.
     pub steps: usize,

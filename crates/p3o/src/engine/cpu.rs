@@ -5,11 +5,12 @@ use super::{CriticEngine, EXTRA_TERMS, Engine, Networks, PolicyEngine, RowLoss, 
 use crate::algo::natural::add_terms;
 use crate::batch::TrainingBatch;
 use crate::config;
-use crate::critic::{Critic, CriticWorkspace};
+use crate::critic::{Critic, CriticWorkspace, evaluate};
 use crate::policy::{Behaviour, Policy, norm};
+use crate::ranks::Ranks;
 use crate::reduce::{Part, reduce};
 use p3o_nn::multi_categorical::{self, Rows};
-use p3o_nn::{Batch, PassWorkspace, Source, gaussian};
+use p3o_nn::{Batch, PassWorkspace, Source, gaussian, parts_of};
 use rand_chacha::ChaCha8Rng;
 
 /// Parts of a batch that are summed apart, at most.
@@ -22,6 +23,8 @@ pub struct CpuEngine {
     critics: CriticSide,
     /// The rows packed for the actor, and for the critics where they see them too.
     x: Batch<f32>,
+    /// The processes that share passes over whole batches.
+    ranks: Ranks,
 }
 
 /// What the actor's passes need.
@@ -82,12 +85,12 @@ impl CpuEngine {
             states,
             open_x: critics[0].net.batch(),
         };
-        CpuEngine { x: policy.net.batch(), actor, critics, networks }
+        CpuEngine { x: policy.net.batch(), actor, critics, networks, ranks: Ranks::default() }
     }
 
     fn sides(&mut self) -> (CpuActor<'_>, CpuCritics<'_>) {
-        let CpuEngine { networks: Networks { policy, critics }, actor, critics: side, x } = self;
-        (CpuActor { policy, side: actor, x }, CpuCritics { critics, side, x })
+        let CpuEngine { networks: Networks { policy, critics }, actor, critics: side, x, ranks } = self;
+        (CpuActor { policy, side: actor, x, ranks }, CpuCritics { critics, side, x })
     }
 }
 
@@ -121,6 +124,11 @@ impl Engine for CpuEngine {
 
     fn upload_targets(&mut self, _: &TrainingBatch) {}
 
+    fn share_out(&mut self, ranks: &Ranks) {
+        self.ranks = ranks.clone();
+        self.critics.workspaces.iter_mut().for_each(|workspace| workspace.ranks = ranks.clone());
+    }
+
     fn parts(&mut self) -> (Box<dyn PolicyEngine + '_>, Box<dyn CriticEngine + '_>) {
         let (actor, critics) = self.sides();
         (Box::new(actor), Box::new(critics))
@@ -141,6 +149,7 @@ struct CpuActor<'a> {
     policy: &'a mut Policy,
     side: &'a mut ActorSide,
     x: &'a Batch<f32>,
+    ranks: &'a Ranks,
 }
 
 impl PolicyEngine for CpuActor<'_> {
@@ -166,7 +175,7 @@ impl PolicyEngine for CpuActor<'_> {
         let (policy, old) = (&*self.policy, batch.old());
         let mut outputs = std::mem::take(&mut self.side.outputs);
         outputs.resize(self.x.rows() * policy.net.outputs(), 0.0);
-        policy.net.evaluate(&mut self.side.net, self.x, &mut outputs);
+        evaluate(self.ranks, &policy.net, &mut self.side.net, self.x, &mut outputs);
         self.side.against.set(&policy.log_std, old.log_std);
         let sums = &mut self.side.sums[0].sums;
         sums.clear();
@@ -201,6 +210,7 @@ impl PolicyEngine for CpuActor<'_> {
         side.against.set(&policy.log_std, &policy.log_std);
         let against = &side.against;
         let mut nothing = vec![(); x.parts()];
+        side.net.share(self.ranks.peers());
         policy.net.tangent_pass(&mut side.net, x, &side.direction, &mut nothing, |(), _, outputs, tangents, d| {
             d.fill(0.0);
             let rows = outputs.chunks_exact(n).zip(tangents.chunks_exact(n)).zip(d.chunks_exact_mut(n));
@@ -243,6 +253,10 @@ impl CpuActor<'_> {
         let parts = x.parts();
         let (n, width) = (policy.net.outputs(), policy.action_width());
         let share = 1.0 / x.rows() as f32;
+        while side.sums.len() < parts {
+            side.sums.push(side.sums[0].clone());
+        }
+        side.net.share(self.ranks.peers().filter(|_| pieces.is_none()));
         let sums = &mut side.sums[..parts];
         sums.iter_mut().for_each(PartSums::clear);
         side.against.set(&policy.log_std, old.log_std);
@@ -277,10 +291,34 @@ impl CpuActor<'_> {
                 }
             }
         });
+        if pieces.is_none() {
+            complete(self.ranks, &mut side.sums[..parts]);
+        }
         let zero = PartSums { d_log_std: vec![0.0; side.d_log_std.len()], ..PartSums::default() };
         let total = reduce(zero, side.sums[..parts].iter().map(|part| part.scaled(x.rows())));
         side.d_log_std.copy_from_slice(&total.d_log_std);
         total.sums
+    }
+}
+
+/// Brings together the sums of a batch's parts that the processes have.
+fn complete(ranks: &Ranks, parts: &mut [PartSums]) {
+    if ranks.is_alone() {
+        return;
+    }
+    let width = 1 + parts[0].sums.terms.len() + parts[0].d_log_std.len();
+    let numbers = |part: &PartSums| {
+        let terms = part.sums.terms.iter().copied();
+        std::iter::once(part.sums.kl).chain(terms).chain(part.d_log_std.iter().map(|&d| f64::from(d))).collect()
+    };
+    let mut all: Vec<f64> = parts.iter().flat_map(|part| -> Vec<f64> { numbers(part) }).collect();
+    let own = |rank: usize| parts_of(rank, ranks.size(), parts.len());
+    ranks.complete_numbers(&mut all, &|rank| own(rank).start * width..own(rank).end * width);
+    for (part, all) in parts.iter_mut().zip(all.chunks_exact(width)) {
+        let (terms, d_log_std) = all[1..].split_at(part.sums.terms.len());
+        part.sums.kl = all[0];
+        part.sums.terms.copy_from_slice(terms);
+        part.d_log_std.iter_mut().zip(d_log_std).for_each(|(to, &d)| *to = d as f32);
     }
 }
 
@@ -348,6 +386,17 @@ impl CriticEngine for CpuCritics<'_> {
     ) -> Vec<f64> {
         let fit = |(i, rng)| self.fit(batch, i, settings, learning_rate, rng);
         rngs.iter_mut().enumerate().map(fit).collect()
+    }
+
+    fn fit_one(
+        &mut self,
+        batch: &TrainingBatch,
+        critic: usize,
+        settings: &config::Critic,
+        learning_rate: f64,
+        rng: &mut ChaCha8Rng,
+    ) -> Option<f64> {
+        Some(self.fit(batch, critic, settings, learning_rate, rng))
     }
 }
 

@@ -8,7 +8,8 @@
 //! which ends every loop of passes, and says why in [`Engine::check`], which the learner asks once per update.
 //!
 //! Every total over a batch is formed from parts that are fixed by the batch's size, and added in their order in one place:
-//! gradients in `p3o_nn`, everything else in [`crate::reduce`]. Sums over several processes enter there.
+//! gradients in `p3o_nn`, everything else in [`crate::reduce`]. Where several processes share a batch, their parts are brought
+//! together before ([`crate::ranks`]).
 
 pub mod cpu;
 mod critic_states;
@@ -20,6 +21,7 @@ use crate::batch::TrainingBatch;
 use crate::config;
 use crate::critic::Critic;
 use crate::policy::Policy;
+use crate::ranks::Ranks;
 use crate::reduce::Part;
 use rand_chacha::ChaCha8Rng;
 
@@ -190,6 +192,9 @@ pub trait Engine: Send {
     /// The actor's part and the critics', which may work at the same time.
     fn parts(&mut self) -> (Box<dyn PolicyEngine + '_>, Box<dyn CriticEngine + '_>);
 
+    /// Lets processes that hold the same batch share whatever is asked about the whole of it. An engine that works elsewhere does not.
+    fn share_out(&mut self, _: &Ranks) {}
+
     /// Whether it works elsewhere than on the host's cores, so that actor and critics should be asked at the same time.
     fn is_elsewhere(&self) -> bool {
         false
@@ -242,4 +247,16 @@ pub trait CriticEngine: Send {
         learning_rate: f64,
         rngs: &mut [ChaCha8Rng],
     ) -> Vec<f64>;
+
+    /// The same for one critic, where they are fitted one by one.
+    fn fit_one(
+        &mut self,
+        _: &TrainingBatch,
+        _critic: usize,
+        _: &config::Critic,
+        _learning_rate: f64,
+        _: &mut ChaCha8Rng,
+    ) -> Option<f64> {
+        None
+    }
 }
