@@ -64,7 +64,8 @@ pub fn check(command: &Command) -> Result<(), Failure> {
         Command::Train(_) | Command::Resume(_) => return Ok(()),
         Command::Bench(args) if args.as_rank.is_some() => return Ok(()),
         Command::Compare(args) => Some(args.shard.is_some()),
-        Command::Reproduce(args) => Some(args.shard.is_some()),
+        Command::Reproduce(args) => Some(args.how.shard.is_some()),
+        Command::Benchmark(args) => Some(args.how.shard.is_some()),
         _ => None,
     };
     let started = format!("the launcher started {} processes", launched.1);
