@@ -494,6 +494,10 @@ def test_a_worker_that_dies_is_one_exception(context):
     worlds.close(terminate=True)
 
 
+# What Ctrl-C cuts short in these tests would go on for half a minute to hours; on a free machine it ends within a second.
+SOON = 10.0
+
+
 def interrupted(trained, after, **options):
     """Ctrl-C so many seconds after training has begun; how long it took to end."""
     begun, sent = threading.Event(), []
@@ -513,13 +517,13 @@ def interrupted(trained, after, **options):
 
 def test_ctrl_c_in_a_world_that_sleeps():
     trained = model(lambda: Troubled("sleep"), {"cost": 5}, batch=40, n_envs=2)
-    assert interrupted(trained, 1.0, total_timesteps=1e6) < 1.0
+    assert interrupted(trained, 1.0, total_timesteps=1e6) < SOON
     assert trained.run.steps == 40
 
 
 def test_after_ctrl_c_worlds_in_processes_are_made_anew():
     trained = model(lambda: Troubled("sleep", 30), {"cost": 5}, batch=40, n_envs=2, vectorization="async")
-    assert interrupted(trained, 1.5, total_timesteps=1e6) < 1.0
+    assert interrupted(trained, 1.5, total_timesteps=1e6) < SOON
     assert trained.run.steps == 40
     assert trained.learn(40, progress_bar=False).run.steps == 80
     trained.close()
@@ -527,7 +531,7 @@ def test_after_ctrl_c_worlds_in_processes_are_made_anew():
 
 def test_ctrl_c_in_a_fast_world_saves_all_rows():
     trained = model(Line, {"cost": 5}, settings={"run.checkpoint_every": 10_000})
-    assert interrupted(trained, 1.5, total_timesteps=1e8) < 1.0
+    assert interrupted(trained, 1.5, total_timesteps=1e8) < SOON
     steps = trained.run.steps
     assert steps == trained.run.progress["steps"][-1] > 320
     assert trained.learn(320, progress_bar=False).run.steps == steps + 320
@@ -539,7 +543,7 @@ def test_ctrl_c_in_a_long_update_goes_back_to_the_one_before(algorithm):
     large = {"rollout.batch": 40_000, "rollout.envs": 40, "net.hidden": [256, 256], "critic.passes": many}
     large |= {"policy.passes": many, "policy.target_kl": 1e9} if algorithm is p3o.P3O else {"trpo.cg_iterations": many}
     trained = algorithm("PointGoal", settings=large | {"run.steps": 10**7, "critic.minibatch": 0})
-    assert interrupted(trained, 2.0) < 1.0
+    assert interrupted(trained, 2.0) < SOON
     assert trained.run.steps == 0
 
 
