@@ -1,10 +1,12 @@
 //! Steps per second of an articulated body on one core under random controls:
 //! `cargo run --release -p p3o-env --example body_speed BODY [STEPS]`.
 //!
-//! The body begins anew after 1000 steps or when it leaves the heights of its task.
+//! The body begins anew after 1000 steps or when it leaves the heights of its task. `ant` is moved by the engine that its tasks use,
+//! `ant_by_tables` by the one for all bodies.
 
 use std::time::Instant;
 
+use p3o_env::physics::ant::{self, AntState};
 use p3o_env::physics::articulated::{State, bodies, build};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -21,7 +23,8 @@ fn main() {
         (&bodies::HUMANOID, 2, 1.0..2.0),
         (&bodies::CAR, 2, -9.0..9.0),
     ];
-    let Some((model, at, heights)) = all.into_iter().find(|(model, ..)| model.name == name) else {
+    let body = if name == "ant_by_tables" { "ant" } else { &name };
+    let Some((model, at, heights)) = all.into_iter().find(|(model, ..)| model.name == body) else {
         println!("there is no body {name:?}");
         return;
     };
@@ -36,7 +39,15 @@ fn main() {
     let (mut state, mut begun) = (start.clone(), 0);
     let clock = Instant::now();
     for (i, ctrl) in controls.iter().cycle().take(steps).enumerate() {
-        physics.step(&mut state, ctrl);
+        if name == "ant" {
+            let mut ant =
+                AntState { qpos: state.qpos[..].try_into().unwrap(), qvel: state.qvel[..].try_into().unwrap() };
+            ant::step(&mut ant, ctrl[..].try_into().unwrap());
+            state.qpos.copy_from_slice(&ant.qpos);
+            state.qvel.copy_from_slice(&ant.qvel);
+        } else {
+            physics.step(&mut state, ctrl);
+        }
         if i - begun >= 1000 || !heights.contains(&state.qpos[at]) {
             (state, begun) = (start.clone(), i);
             state.qpos.iter_mut().for_each(|q| *q += rng.random_range(-0.01..0.01));

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::labels::each;
 use crate::layout::Rect;
 use crate::open_env::{StateReader, quantities};
+use crate::physics::ant::{self, AntState};
 use crate::physics::articulated::model::{Kind, Shape};
 use crate::physics::articulated::{self, Model, Physics, bodies};
 use crate::{
@@ -295,6 +296,22 @@ impl Velocity {
         }
     }
 
+    /// Moves the body; what the velocity is the change of.
+    fn advance(&mut self) -> [f64; 2] {
+        if self.runner != Runner::Ant {
+            self.physics.step(&mut self.state.body, &self.controls);
+            return self.place();
+        }
+        // The same to rounding, by the engine that is laid out for this body alone and a third faster.
+        let articulated::State { qpos, qvel } = &mut self.state.body;
+        let whole = "the Ant's engine is for the same joints";
+        let mut ant = AntState { qpos: qpos[..].try_into().expect(whole), qvel: qvel[..].try_into().expect(whole) };
+        let [x, y, _] = ant::step(&mut ant, self.controls[..].try_into().expect(whole));
+        qpos.copy_from_slice(&ant.qpos);
+        qvel.copy_from_slice(&ant.qvel);
+        [x, y]
+    }
+
     fn observe(&self, obs: &mut [f32]) {
         let articulated::State { qpos, qvel } = &self.state.body;
         let clip = self.task.clip;
@@ -337,9 +354,8 @@ impl Env for Velocity {
             *control = most * f64::from(action.clamp(-1.0, 1.0));
             effort += *control * *control;
         }
-        self.physics.step(&mut self.state.body, &self.controls);
+        let place = self.advance();
         let seconds = task.model.timestep * task.model.substeps as f64;
-        let place = self.place();
         let [vx, vy] = [0, 1].map(|i| (place[i] - self.state.place[i]) / seconds);
         let speed = if task.place == Place::Position { vx } else { (vx * vx + vy * vy).sqrt() };
         let state = &mut self.state;

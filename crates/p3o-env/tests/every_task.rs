@@ -178,7 +178,7 @@ fn snapshots_keep_their_format() {
         ("PointCircle", None, 0xbf66_57e9_749a_6942),
         ("PointGather", None, 0x1751_30b9_e716_7f21),
         ("SimpleSpread", None, 0x4962_716a_6b6b_4e53),
-        ("AntVelocity", None, 0x56ee_f096_d37f_40eb),
+        ("AntVelocity", None, 0xec67_a4bd_733c_acce),
         ("HalfCheetahVelocity", None, 0x9d68_07b9_d5d2_6d53),
         ("HopperVelocity", None, 0x5fec_b95b_0dd8_6ebb),
         ("Walker2dVelocity", None, 0x69a1_3469_2d70_918a),
