@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    AntCircle, CircleStart, Env, GatherObs, GoalLevel, Joint, Navigation, OpenEnv, Pillars, PointCircle, PointGather,
-    PointGoal, Runner, SimpleSpread, SpreadReward, SpreadSemantics, Team, Velocity,
+    AntCircle, CarGoal, CircleStart, Env, GatherObs, GoalLevel, Joint, Navigation, OpenEnv, Pillars, PointCircle,
+    PointGather, PointGoal, Runner, SimpleSpread, SpreadReward, SpreadSemantics, Team, Velocity,
 };
 
 /// A task that [`make`] can build.
@@ -157,18 +157,28 @@ const GOAL_BONUS: OptionInfo = OptionInfo {
     summary: "reward added on reaching the goal; 0 leaves the decrease of distance alone",
 };
 
+const LEVEL: OptionInfo = OptionInfo {
+    name: "level",
+    default: 1.0,
+    allowed: Allowed::OneOf(&[0.0, 1.0, 2.0]),
+    summary: "0: no obstacles; 1: 8 hazards; 2: 10 hazards and 10 vases, each with a cost",
+};
+
+fn level(values: &Values) -> GoalLevel {
+    match values.get("level") {
+        0.0 => GoalLevel::Zero,
+        2.0 => GoalLevel::Two,
+        _ => GoalLevel::One,
+    }
+}
+
 /// Every task that comes with the crate.
 pub static TASKS: &[TaskInfo] = &[
     TaskInfo {
         name: "PointGoal",
         summary: "drive to goal after goal without crossing hazards (Safety Gym's PointGoal)",
         options: &[
-            OptionInfo {
-                name: "level",
-                default: 1.0,
-                allowed: Allowed::OneOf(&[0.0, 1.0, 2.0]),
-                summary: "0: no obstacles; 1: 8 hazards; 2: 10 hazards and 10 vases, each with a cost",
-            },
+            LEVEL,
             GOAL_BONUS,
             OptionInfo {
                 name: "hide",
@@ -178,12 +188,7 @@ pub static TASKS: &[TaskInfo] = &[
             },
         ],
         build: |values| {
-            let level = match values.get("level") {
-                0.0 => GoalLevel::Zero,
-                2.0 => GoalLevel::Two,
-                _ => GoalLevel::One,
-            };
-            let mut world = PointGoal::new(level).with_goal_bonus(values.get("goal_bonus"));
+            let mut world = PointGoal::new(level(values)).with_goal_bonus(values.get("goal_bonus"));
             if values.get("hide") == 1.0 {
                 world = world.with_hidden_velocity();
             }
@@ -309,6 +314,13 @@ pub static TASKS: &[TaskInfo] = &[
             _ => Box::new(Joint::product(spread(values))),
         },
         team: Some(|values| Box::new(Team::new(spread(values).with_own_first()))),
+    },
+    TaskInfo {
+        name: "CarGoal",
+        summary: "the same as PointGoal with a car on two wheels and a ball (Safety-Gymnasium's SafetyCarGoal1-v0)",
+        options: &[LEVEL, GOAL_BONUS],
+        build: |values| Box::new(CarGoal::new(level(values)).with_goal_bonus(values.get("goal_bonus"))),
+        team: None,
     },
     TaskInfo {
         name: "AntVelocity",

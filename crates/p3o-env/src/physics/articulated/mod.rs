@@ -100,6 +100,12 @@ pub trait Physics: Send {
     fn boxed(&self) -> Box<dyn Physics>;
 }
 
+impl Clone for Box<dyn Physics> {
+    fn clone(&self) -> Box<dyn Physics> {
+        (**self).boxed()
+    }
+}
+
 /// A body ready to move.
 ///
 /// Each is laid out for the size of its tree, so that only the sizes of the bodies in [`bodies`] are known.
