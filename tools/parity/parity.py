@@ -108,7 +108,8 @@ class Point:
         self.data.qacc_warmstart[:] = 0
         self.data.ctrl[:] = np.clip(action, -1, 1)
         mujoco.mj_forward(self.model, self.data)
-        self.task.last_dist_goal = self.task.dist_goal()
+        if hasattr(self.task, "goal"):
+            self.task.last_dist_goal = self.task.dist_goal()
         self.world.steps = 0
 
     def robot(self):
@@ -297,7 +298,8 @@ class Car(Point):
         self.data.qacc_warmstart[:] = 0
         self.data.ctrl[:] = np.clip(action, -1, 1)
         mujoco.mj_forward(self.model, self.data)
-        self.task.last_dist_goal = self.task.dist_goal() if "goal" in self.task.world_info.layout else None
+        if hasattr(self.task, "goal"):
+            self.task.last_dist_goal = self.task.dist_goal()
         self.world.steps = 0
 
     def sensors(self):
@@ -337,6 +339,32 @@ def car_goal_cases(states, rng):
         yield case
         if met:
             original.reset(int(rng.integers(2**31)))
+
+
+def circle_cases(states, rng):
+    """The Point at level 1, the Car at level 2."""
+    point, car = Point("SafetyPointCircle1-v0", []), Car("SafetyCarCircle2-v0", [])
+    for original in (point, car):
+        original.reset(0)
+    for i in range(states):
+        action = random_action(rng) * np.float32(rng.choice([1, 0.03]))
+        if i % 2:
+            original, state = point, random_robot(rng, 1.8)
+            case = Case("PointCircle", request("PointCircle", action, {"rules": 1}, robot=state))
+        else:
+            original, (qpos, qvel) = car, car.drive(rng)
+            qpos[:2] = rng.uniform(-1.8, 1.8, 2)
+            state = qpos, qvel
+            case = Case("CarCircle", request("CarCircle", action, {"level": 2}, qpos=qpos, qvel=qvel))
+        original.put(state, action)
+        obs, reward, cost, terminated, truncated, _ = original.world.step(action)
+        sensors = len(obs) - 16
+        case.expect("terminated, truncated", [STEP + ("terminated",), STEP + ("truncated",)], [terminated, truncated], 0)
+        case.expect("cost of the boundary", STEP + ("costs", "boundary"), cost, 0)
+        case.expect("sensors", STEP + ("derived", "sensors"), obs[:sensors], 1e-8)
+        case.expect("lidar", STEP + ("derived", "circle_lidar"), obs[sensors:], 1e-11)
+        case.expect("reward, observation (f32)", [STEP + ("reward",), *(STEP + ("obs", j) for j in range(len(obs)))], [reward, *obs], SINGLE)
+        yield case
 
 
 # The Ant --------------------------------------------------------------------------------------------------------------
@@ -511,6 +539,7 @@ WORLDS = {
     "ant": ant_cases,
     "mpe2": mpe2_cases,
     "car": car_goal_cases,
+    "circle": circle_cases,
 }
 
 

@@ -25,6 +25,9 @@ import bodies
 # Task, its options, the original, and for how many steps an action is held.
 TASKS = {
     "CarGoal": ("CarGoal", {}, "SafetyCarGoal1-v0", 25),
+    "CarCircle": ("CarCircle", {}, "SafetyCarCircle1-v0", 25),
+    "PointCircle": ("PointCircle", {"rules": 1}, "SafetyPointCircle1-v0", 50),
+    "AntCircle": ("AntCircle", {"rules": 1}, "SafetyAntCircle1-v0", 10),
 }
 
 
@@ -58,7 +61,8 @@ def around(env, rng):
     task, m, d = env.task, env.task.model, env.task.data
     nq, nv = task.agent.body_info.nq, task.agent.body_info.nv
     for _ in range(rng.integers(0, 30)):
-        env.step(rng.uniform(-1, 1, m.nu))
+        if env.step(rng.uniform(-1, 1, m.nu))[3]:
+            break
     qpos, qvel = d.qpos[:nq].astype(np.float32), d.qvel[:nv].astype(np.float32)
     extent = task.placements_conf.extents[2]
     qpos[:2], objects = rng.uniform(-extent, extent, 2), []
@@ -82,8 +86,7 @@ def record(task, name, steps=40):
         seed += 1
         m, d = bodies.exact(env.task.model), env.task.data
         qpos, qvel, objects = around(env, rng)
-        if env.done:
-            continue
+        env.terminated = False
         vases = [f"vase{i}" for i in range(m.nbody) if objects and i < env.task.vases.num]
         for body, place in zip(["goal", *(f"hazard{i}" for i in range(len(objects) - 2))], objects):
             m.body(body).pos[:2] = place
@@ -117,7 +120,8 @@ def main():
     parser.add_argument("--only", nargs="*", default=list(TASKS))
     args = parser.parse_args()
     if args.record:
-        for name in args.only:
+        # The Point's state is not MuJoCo's, and parity.py compares its steps.
+        for name in [name for name in args.only if name != "PointCircle"]:
             record(name, TASKS[name][2])
         return
     far = 0

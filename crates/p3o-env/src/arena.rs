@@ -11,7 +11,7 @@ use crate::layout::{Layout, Rect};
 use crate::lidar::{self, BINS, Sighting};
 use crate::open_env::StateReader;
 use crate::physics::contact::PILLAR_RADIUS;
-use crate::robot::Robot;
+use crate::robot::Driver;
 use crate::{
     ActionSpace, CostSpec, EnvSpec, Form, Label, Labels, Outcome, Quantities, RestoreError, Role, Scene, StateError,
     snapshot, vase,
@@ -135,7 +135,7 @@ struct State<S> {
 
 /// One running world.
 #[derive(Clone, Debug)]
-pub(crate) struct Arena<R: Robot> {
+pub(crate) struct Arena<R: Driver> {
     robot: R,
     rules: &'static Rules,
     spec: EnvSpec,
@@ -148,13 +148,14 @@ pub(crate) struct Arena<R: Robot> {
     state: State<R::State>,
 }
 
-impl<R: Robot> Arena<R> {
+impl<R: Driver> Arena<R> {
     /// A world in the initial state of seed 0.
     pub fn new(rules: &'static Rules) -> Arena<R> {
         assert!(rules.layout.len() <= MAX_OBJECTS);
+        let mut rng = ChaCha8Rng::seed_from_u64(0);
         let state = State {
-            rng: ChaCha8Rng::seed_from_u64(0),
-            robot: R::start([0.0; 2], 0.0),
+            robot: R::start([0.0; 2], 0.0, &mut rng),
+            rng,
             objects: Vec::with_capacity(rules.layout.len()),
             goal_distance: 0.0,
             steps: 0,
@@ -230,7 +231,7 @@ impl<R: Robot> Arena<R> {
             let alarm = touched(self.fires(Obstacle::Pillar), place, pillars);
             scene.disc(Role::Pillar, place, PILLAR_RADIUS).alarm = alarm;
         }
-        R::draw(&self.state.robot, scene);
+        self.robot.draw(&self.state.robot, scene);
         scene.agents.push(robot);
     }
 
@@ -250,7 +251,7 @@ impl<R: Robot> Arena<R> {
         state.rng = ChaCha8Rng::seed_from_u64(seed);
         let place = self.rules.layout.draw(&mut state.rng, &mut state.objects);
         let theta = state.rng.random::<f64>() * std::f64::consts::TAU;
-        state.robot = R::start(place, theta);
+        state.robot = R::start(place, theta, &mut state.rng);
         state.goal_distance = distance(place, state.objects[0]);
         state.steps = 0;
         state.firing.fill(false);

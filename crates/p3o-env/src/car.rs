@@ -10,18 +10,19 @@
 //! An episode begins with wheels and ball on the ground to the last bit: which of them the first observation's accelerometer feels is
 //! a matter of rounding, in the original as well as here. A step later all rest.
 
+use rand_chacha::ChaCha8Rng;
+
 use crate::labels::{counted, each};
-use crate::lidar::{self, Sighting};
+use crate::lidar::Sighting;
 use crate::open_env::StateReader;
 use crate::physics::articulated::{self, Physics, bodies};
-use crate::robot::{Robot, common_sensors};
+use crate::robot::{Driver, Robot, common_sensors, floating};
 use crate::{Form, Labels, Quantities, Role, Scene, StateError, vase};
 
 const POSITIONS: usize = 13;
 const VELOCITIES: usize = 11;
 /// Where the ball's quaternion and rates begin.
 const BALL: [usize; 2] = [9, 8];
-const MAGNETIC_FIELD: [f64; 3] = [0.0, -0.5, 0.0];
 
 /// Everything of the Car seen from above lies inside: wheels at the sides, bumpers before and behind. Counter-clockwise.
 const OUTLINE: [[f64; 2]; 10] = [
@@ -60,31 +61,20 @@ fn controls(action: &[f32]) -> [f64; 2] {
     [f64::from(action[0]), f64::from(action[1])]
 }
 
-/// A vector of the world in a frame with these axes.
-fn turned_back(axes: &[[f64; 3]; 3], v: [f64; 3]) -> [f64; 3] {
-    std::array::from_fn(|j| axes[0][j] * v[0] + axes[1][j] * v[1] + axes[2][j] * v[2])
-}
-
-fn orientation(state: &articulated::State) -> [[f64; 3]; 3] {
-    let [w, x, y, z] = [3, 4, 5, 6].map(|i| state.qpos[i]);
-    articulated::axes([w, x, y, z])
-}
-
 impl Robot for Car {
     type State = articulated::State;
     type Reading = CarReading;
     type Sensors = [f64; 24];
     const SENSORS: usize = 24;
+    const ACTIONS: usize = 2;
 
     fn new() -> Car {
         Car { physics: articulated::build(&bodies::CAR) }
     }
 
-    fn start([x, y]: [f64; 2], heading: f64) -> articulated::State {
+    fn start(place: [f64; 2], heading: f64, _rng: &mut ChaCha8Rng) -> articulated::State {
         let mut state = articulated::State::of(&bodies::CAR);
-        let (sin, cos) = libm::sincos(0.5 * heading);
-        state.qpos[..2].copy_from_slice(&[x, y]);
-        state.qpos[3..7].copy_from_slice(&[cos, 0.0, 0.0, sin]);
+        floating::put(&mut state, place, heading);
         state
     }
 
@@ -98,10 +88,10 @@ impl Robot for Car {
         let axes = self.physics.orientation(1);
         let (a, v, gravity) = (self.physics.acceleration(), &state.qvel, bodies::CAR.gravity);
         let mut sensors = [0.0; Car::SENSORS];
-        sensors[..3].copy_from_slice(&turned_back(&axes, [0, 1, 2].map(|i| a[i] - gravity[i])));
-        sensors[3..6].copy_from_slice(&turned_back(&axes, [v[0], v[1], v[2]]));
+        sensors[..3].copy_from_slice(&floating::turned_back(&axes, [0, 1, 2].map(|i| a[i] - gravity[i])));
+        sensors[3..6].copy_from_slice(&floating::turned_back(&axes, [v[0], v[1], v[2]]));
         sensors[6..9].copy_from_slice(&v[3..6]);
-        sensors[9..12].copy_from_slice(&turned_back(&axes, MAGNETIC_FIELD));
+        sensors[9..12].copy_from_slice(&floating::turned_back(&axes, floating::MAGNETIC_FIELD));
         let [pose, rate] = BALL;
         sensors[12..15].copy_from_slice(&v[rate..rate + 3]);
         let ball = articulated::axes([0, 1, 2, 3].map(|i| state.qpos[pose + i]));
@@ -113,9 +103,12 @@ impl Robot for Car {
         [state.qpos[0], state.qpos[1]]
     }
 
+    fn velocity(state: &articulated::State) -> [f64; 2] {
+        [state.qvel[0], state.qvel[1]]
+    }
+
     fn heading(state: &articulated::State) -> f64 {
-        let axes = orientation(state);
-        libm::atan2(axes[1][0], axes[0][0])
+        floating::heading(state)
     }
 
     fn is_finite(state: &articulated::State) -> bool {
@@ -130,11 +123,6 @@ impl Robot for Car {
         reading.sensors
     }
 
-    fn touching(_reading: &CarReading) -> bool {
-        false
-    }
-
-    /// Objects lie on the ground: from a body that tips, their height counts too.
     fn sight(
         state: &articulated::State,
         reading: &CarReading,
@@ -142,28 +130,10 @@ impl Robot for Car {
         range: f64,
         seen: &mut [Sighting],
     ) {
-        let [x, y, z] = [0, 1, 2].map(|i| state.qpos[i]);
-        for (objects, seen) in objects.chunks(lidar::BATCH).zip(seen.chunks_exact_mut(lidar::BATCH)) {
-            let mut ego = [[0.0; 2]; lidar::BATCH];
-            for (ego, object) in ego.iter_mut().zip(objects) {
-                let [ahead, left, _] = turned_back(&reading.axes, [object[0] - x, object[1] - y, -z]);
-                *ego = [ahead, left];
-            }
-            lidar::sight([0.0; 2], [1.0, 0.0], &ego, range, seen);
-        }
+        floating::sight(state, &reading.axes, objects, range, seen);
     }
 
-    fn push(state: &articulated::State, reading: &CarReading, vase: &mut [f64; 2]) -> bool {
-        let ([cos, sin], place) = ([reading.axes[0][0], reading.axes[1][0]], Car::place(state));
-        let length = (cos * cos + sin * sin).sqrt();
-        vase::push_out_of(&OUTLINE, place, [cos / length, sin / length], vase)
-    }
-
-    fn contacts(&mut self, _state: &articulated::State, _pillars: &[[f64; 2]]) -> Vec<[f64; 3]> {
-        Vec::new()
-    }
-
-    fn draw(state: &articulated::State, scene: &mut Scene) {
+    fn draw(&self, state: &articulated::State, scene: &mut Scene) {
         let ([x, y], angle) = (Car::place(state), Car::heading(state));
         let (sin, cos) = libm::sincos(angle);
         let at = |[u, v]: [f64; 2]| [x + cos * u - sin * v, y + sin * u + cos * v];
@@ -197,6 +167,22 @@ impl Robot for Car {
         let mut state = articulated::State { qpos, qvel: reader.list("qvel", VELOCITIES)? };
         state.normalize(&bodies::CAR);
         Ok(state)
+    }
+}
+
+impl Driver for Car {
+    fn touching(_reading: &CarReading) -> bool {
+        false
+    }
+
+    fn push(state: &articulated::State, reading: &CarReading, vase: &mut [f64; 2]) -> bool {
+        let ([cos, sin], place) = ([reading.axes[0][0], reading.axes[1][0]], Car::place(state));
+        let length = (cos * cos + sin * sin).sqrt();
+        vase::push_out_of(&OUTLINE, place, [cos / length, sin / length], vase)
+    }
+
+    fn contacts(&mut self, _state: &articulated::State, _pillars: &[[f64; 2]]) -> Vec<[f64; 3]> {
+        Vec::new()
     }
 }
 

@@ -49,6 +49,14 @@ fn car_goal_steps_as_the_original() {
 }
 
 #[test]
+fn circles_step_as_the_originals() {
+    for (task, options) in [("CarCircle", &[][..]), ("AntCircle", &[("rules", 1.0)])] {
+        let (costly, _) = check(task, options);
+        assert!(costly > 10, "{task}: {costly}");
+    }
+}
+
+#[test]
 fn the_car_saturates_drives_backwards_along_y_and_turns_on_the_spot() {
     let mut env = tasks::make_open("CarGoal", &BTreeMap::from([("level".to_owned(), 0.0)])).expect("a listed task");
     let mut run = |action: [f32; 2], steps: usize| {
