@@ -33,14 +33,17 @@ BODIES = {
     "ant": ("ant.xml", 5),
     "humanoid": ("humanoid.xml", 5),
     "car": ("car.xml", 10),
+    "safety_ant": ("ant.xml", 10),
 }
+# Those of Safety-Gymnasium.
+ROBOTS = ("car", "safety_ant")
 STATES = 300
 SHAPES = {0: "Plane", 2: "Sphere", 3: "Capsule", 5: "Cylinder", 6: "Box"}
 KINDS = {0: "Free", 1: "Ball", 2: "Slide", 3: "Hinge"}
 
 
 def load(name):
-    return mujoco.MjModel.from_xml_path(str((SAFETY if name == "car" else ASSETS) / BODIES[name][0]))
+    return mujoco.MjModel.from_xml_path(str((SAFETY if name in ROBOTS else ASSETS) / BODIES[name][0]))
 
 
 def number(x):
@@ -98,7 +101,7 @@ def pairs(m):
 
 def table(name):
     file, substeps = BODIES[name]
-    origin = f"safety-gymnasium {safety_gymnasium.__version__}" if name == "car" else f"gymnasium {gymnasium.__version__}"
+    origin = f"safety-gymnasium {safety_gymnasium.__version__}" if name in ROBOTS else f"gymnasium {gymnasium.__version__}"
     m = load(name)
     o = m.opt
     assert o.cone == 0 and o.impratio == 1 and o.disableflags == 0 and not o.wind.any()
@@ -261,7 +264,7 @@ def vectors(name):
 def tasks(name):
     """Steps of the velocity task of this body: u32 nq, nv, nu, observation, steps; then for each f32 qpos, qvel, action (from -1 to 1),
     u32 cost, terminated, f64 reward, and the next observation as f32."""
-    if name == "car":
+    if name in ROBOTS:
         return
     title = {"half_cheetah": "HalfCheetah"}.get(name, name.capitalize())
     env = safety_gymnasium.make(f"Safety{title}Velocity-v1").unwrapped

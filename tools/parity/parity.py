@@ -108,7 +108,8 @@ class Point:
         self.data.qacc_warmstart[:] = 0
         self.data.ctrl[:] = np.clip(action, -1, 1)
         mujoco.mj_forward(self.model, self.data)
-        self.task.last_dist_goal = self.task.dist_goal()
+        if hasattr(self.task, "goal"):
+            self.task.last_dist_goal = self.task.dist_goal()
         self.world.steps = 0
 
     def robot(self):
@@ -253,6 +254,117 @@ def contact_cases(states, rng):
         yield case
         if case.met:
             original.reset(int(rng.integers(2**31)))
+
+
+# Safety-Gymnasium's Car ----------------------------------------------------------------------------------------------
+
+
+class Car(Point):
+    """The same with the Car."""
+
+    def __init__(self, task_id, obstacles):
+        from safety_gymnasium import builder
+
+        self.world = builder.Builder(task_id, config={"agent_name": "Car"})
+        self.obstacles = obstacles
+
+    def drive(self, rng):
+        """A state of random driving, moved and turned to anywhere, a third of them thrown about."""
+        import mujoco
+
+        m, d = self.model, mujoco.MjData(self.model)
+        d.qpos[:] = self.data.qpos
+        d.qvel[:] = 0
+        for _ in range(rng.integers(1, 8)):
+            d.ctrl[:] = rng.uniform(-1, 1, 2) * rng.choice([0.02, 1])
+            mujoco.mj_step(m, d, nstep=10 * int(rng.integers(1, 10)))
+        qpos, qvel = d.qpos[:13].copy(), d.qvel[:11].copy()
+        turn = rng.uniform(-np.pi, np.pi)
+        c, s, quat = np.cos(turn), np.sin(turn), np.zeros(4)
+        qvel[:2] = [c * qvel[0] - s * qvel[1], s * qvel[0] + c * qvel[1]]
+        mujoco.mju_mulQuat(quat, np.array([np.cos(turn / 2), 0, 0, np.sin(turn / 2)]), qpos[3:7])
+        qpos[3:7] = quat
+        if rng.integers(3) == 0:
+            qpos[3:7] += rng.uniform(-0.1, 0.1, 4)
+            qpos[3:7] /= np.linalg.norm(qpos[3:7])
+            qpos[2] += rng.uniform(0, 0.05)
+            qvel += rng.uniform(-1, 1, 11)
+        return qpos, qvel
+
+    def put(self, robot, action):
+        import mujoco
+
+        self.data.qpos[:13], self.data.qvel[:11] = robot
+        self.data.qacc_warmstart[:] = 0
+        self.data.ctrl[:] = np.clip(action, -1, 1)
+        mujoco.mj_forward(self.model, self.data)
+        if hasattr(self.task, "goal"):
+            self.task.last_dist_goal = self.task.dist_goal()
+        self.world.steps = 0
+
+    def sensors(self):
+        return np.concatenate([np.ravel(x) for x in self.task.agent.obs_sensor().values()])
+
+
+def car_goal_cases(states, rng):
+    original = Car("SafetyCarGoal1-v0", ["hazards", "vases"])
+    for i in range(states):
+        if i % 20 == 0:
+            original.reset(int(rng.integers(2**31)))
+        objects = original.objects()
+        qpos, qvel = original.drive(rng)
+        while True:
+            near = objects["hazards"][rng.integers(8)] + rng.uniform(-0.25, 0.25, 2)
+            qpos[:2] = near if rng.integers(4) == 0 else rng.uniform(-1.5, 1.5, 2)
+            # Vases are simplified here, so the robot stays away from them.
+            if np.hypot(*(qpos[:2] - objects["vases"][0])) > 0.6:
+                break
+        action = random_action(rng) * np.float32(rng.choice([1, 0.03]))
+        original.put((qpos, qvel), action)
+        case = Case("CarGoal", request("CarGoal", action, qpos=qpos, qvel=qvel, **objects))
+        case.expect("sensors at the start", START + ("derived", "sensors"), original.sensors(), 1e-9)
+        obs, reward, _, terminated, truncated, info = original.world.step(action)
+        case.expect("terminated, truncated", [STEP + ("terminated",), STEP + ("truncated",)], [terminated, truncated], 0)
+        case.expect("cost of hazards", STEP + ("costs", "hazards"), info["cost_hazards"], 0)
+        case.expect("qpos", STEP + ("state", "qpos"), original.data.qpos[:13], 1e-10)
+        case.expect("qvel", STEP + ("state", "qvel"), original.data.qvel[:11], 1e-8)
+        case.expect("sensors", STEP + ("derived", "sensors"), obs[:24], 1e-8)
+        case.expect("reward (f32)", STEP + ("reward",), reward, SINGLE)
+        case.expect("sensors (f32)", STEP + ("obs", slice(0, 24)), obs[:24], SINGLE)
+        met = info.get("goal_met", False)
+        for kind, at in [("goal", 24), ("hazards", 40), ("vases", 56)]:
+            if not (met and kind == "goal"):
+                case.expect("lidars", STEP + ("derived", f"{kind}_lidar"), obs[at : at + 16], 1e-10)
+                case.expect("lidars (f32)", STEP + ("obs", slice(at, at + 16)), obs[at : at + 16], SINGLE)
+        yield case
+        if met:
+            original.reset(int(rng.integers(2**31)))
+
+
+def circle_cases(states, rng):
+    """The Point at level 1, the Car at level 2."""
+    point, car = Point("SafetyPointCircle1-v0", []), Car("SafetyCarCircle2-v0", [])
+    for original in (point, car):
+        original.reset(0)
+    for i in range(states):
+        action = random_action(rng) * np.float32(rng.choice([1, 0.03]))
+        if i % 2:
+            original, state = point, random_robot(rng, 1.8)
+            case = Case("PointCircle", request("PointCircle", action, {"rules": 1}, robot=state))
+        else:
+            original, (qpos, qvel) = car, car.drive(rng)
+            qpos[:2] = rng.uniform(-1.8, 1.8, 2)
+            state = qpos, qvel
+            case = Case("CarCircle", request("CarCircle", action, {"level": 2}, qpos=qpos, qvel=qvel))
+        original.put(state, action)
+        obs, reward, cost, terminated, truncated, _ = original.world.step(action)
+        sensors = len(obs) - 16
+        case.expect("terminated, truncated", [STEP + ("terminated",), STEP + ("truncated",)], [terminated, truncated], 0)
+        case.expect("cost of the boundary", STEP + ("costs", "boundary"), cost, 0)
+        case.expect("sensors", STEP + ("derived", "sensors"), obs[:sensors], 1e-8)
+        case.expect("lidar", STEP + ("derived", "circle_lidar"), obs[sensors:], 1e-11)
+        case.expect("reward, observation (f32)", [STEP + ("reward",), *(STEP + ("obs", j) for j in range(len(obs)))], [reward, *obs], SINGLE)
+        yield case
 
 
 # The Ant --------------------------------------------------------------------------------------------------------------
@@ -426,6 +538,8 @@ WORLDS = {
     "pillars": contact_cases,
     "ant": ant_cases,
     "mpe2": mpe2_cases,
+    "car": car_goal_cases,
+    "circle": circle_cases,
 }
 
 

@@ -1,4 +1,4 @@
-//! The engine that PointGoal and Navigation share: a Point robot, a goal that moves when reached, and obstacles.
+//! The engine that the goal tasks and Navigation share: a robot, a goal that moves when reached, and obstacles.
 
 use std::ops::Range;
 
@@ -6,13 +6,12 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::labels::{counted, each};
+use crate::labels::counted;
 use crate::layout::{Layout, Rect};
 use crate::lidar::{self, BINS, Sighting};
-use crate::open_env::{StateReader, quantities};
-use crate::physics::contact;
+use crate::open_env::StateReader;
 use crate::physics::contact::PILLAR_RADIUS;
-use crate::physics::point::{self, PointState, Reading};
+use crate::robot::Driver;
 use crate::{
     ActionSpace, CostSpec, EnvSpec, Form, Label, Labels, Outcome, Quantities, RestoreError, Role, Scene, StateError,
     snapshot, vase,
@@ -24,7 +23,6 @@ const HAZARD_RADIUS: f64 = 0.2;
 /// The greatest number whose root is no more than that: so no root needs to be taken.
 const HAZARD_RADIUS_SQUARED: f64 = 0.040_000_000_000_000_01;
 const REWARD_LIMIT: f64 = 10.0;
-const SENSORS: usize = 12;
 /// All but the magnetometer: they come first.
 const MOTION_SENSORS: usize = 9;
 /// Room for the goal and the obstacles of the most crowded world, in whole batches of the lidar.
@@ -77,10 +75,10 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    fn spec(&self) -> EnvSpec {
+    fn spec(&self, sensors: usize) -> EnvSpec {
         EnvSpec {
             name: self.name.to_owned(),
-            obs_dim: SENSORS + BINS * self.layout.objects.len(),
+            obs_dim: sensors + BINS * self.layout.objects.len(),
             action: ActionSpace::Continuous { dim: 2 },
             agents: 1,
             costs: self
@@ -109,7 +107,7 @@ impl Rules {
 /// What is where in a world now.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ArenaView<'a> {
-    /// The robot: x, y and heading in radians.
+    /// The robot: x, y and where its x axis points, in radians.
     pub robot: [f64; 3],
     /// Centre of the goal, a disc of radius 0.3.
     pub goal: [f64; 2],
@@ -125,9 +123,9 @@ pub struct ArenaView<'a> {
 
 /// Everything that changes while a world runs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct State {
+struct State<S> {
     rng: ChaCha8Rng,
-    robot: PointState,
+    robot: S,
     /// The goal, then the obstacles in the order of the layout.
     objects: Vec<[f64; 2]>,
     goal_distance: f64,
@@ -137,7 +135,8 @@ struct State {
 
 /// One running world.
 #[derive(Clone, Debug)]
-pub(crate) struct Arena {
+pub(crate) struct Arena<R: Driver> {
+    robot: R,
     rules: &'static Rules,
     spec: EnvSpec,
     hazards: Range<usize>,
@@ -146,24 +145,26 @@ pub(crate) struct Arena {
     pub goal_bonus: f64,
     /// How many of the sensors, counted from the first, are left out of observations.
     hidden: usize,
-    state: State,
+    state: State<R::State>,
 }
 
-impl Arena {
+impl<R: Driver> Arena<R> {
     /// A world in the initial state of seed 0.
-    pub fn new(rules: &'static Rules) -> Arena {
+    pub fn new(rules: &'static Rules) -> Arena<R> {
         assert!(rules.layout.len() <= MAX_OBJECTS);
+        let mut rng = ChaCha8Rng::seed_from_u64(0);
         let state = State {
-            rng: ChaCha8Rng::seed_from_u64(0),
-            robot: PointState::default(),
+            robot: R::start([0.0; 2], 0.0, &mut rng),
+            rng,
             objects: Vec::with_capacity(rules.layout.len()),
             goal_distance: 0.0,
             steps: 0,
             firing: vec![false; rules.costs.len()],
         };
         let mut arena = Arena {
+            robot: R::new(),
             rules,
-            spec: rules.spec(),
+            spec: rules.spec(R::SENSORS),
             hazards: rules.range(Obstacle::Hazard),
             pillars: rules.range(Obstacle::Pillar),
             vases: rules.range(Obstacle::Vase),
@@ -182,28 +183,24 @@ impl Arena {
     /// Leaves accelerometer, velocimeter and gyro out of observations.
     pub fn hide_velocity(&mut self) {
         self.hidden = MOTION_SENSORS;
-        self.spec.obs_dim = self.rules.spec().obs_dim - MOTION_SENSORS;
+        self.spec.obs_dim = self.rules.spec(R::SENSORS).obs_dim - MOTION_SENSORS;
     }
 
     pub fn labels(&self) -> Labels {
-        let sensors = each("accelerometer", &["forward", "left", "up"], "m/s^2")
-            .chain(each("velocimeter", &["forward", "left", "up"], "m/s"))
-            .chain(each("gyro", &["forward", "left", "up"], "rad/s"))
-            .chain(each("magnetometer", &["forward", "left", "up"], "of a field of 0.5 along -y"));
-        let mut observation: Vec<Label> = sensors.skip(self.hidden).collect();
+        let Labels { observation, action } = R::labels();
+        let mut observation: Vec<Label> = observation.into_iter().skip(self.hidden).collect();
         let bins = format!("1 at the robot to 0 at {} m and beyond", lidar::RANGE);
         for name in std::iter::once("goal").chain(self.rules.obstacles.iter().map(|o| o.plural())) {
             observation.extend(counted(&format!("{name}_lidar"), BINS, &bins));
         }
-        let drive = each("drive", &["forward"], "force, saturates at 0.05");
-        let turn = each("turn", &["left"], "wanted turn rate in 1/0.3 rad/s");
-        Labels { observation, action: drive.chain(turn).collect() }
+        Labels { observation, action }
     }
 
     pub fn view(&self) -> ArenaView<'_> {
         let State { robot, objects, firing, .. } = &self.state;
+        let [x, y] = R::place(robot);
         ArenaView {
-            robot: [robot.x, robot.y, robot.theta],
+            robot: [x, y, R::heading(robot)],
             goal: objects[0],
             hazards: &objects[self.hazards.clone()],
             pillars: &objects[self.pillars.clone()],
@@ -213,7 +210,7 @@ impl Arena {
     }
 
     pub fn draw(&self, scene: &mut Scene) {
-        let ArenaView { robot: [x, y, theta], goal, hazards, pillars, vases, .. } = self.view();
+        let ArenaView { robot: [x, y, _], goal, hazards, pillars, vases, .. } = self.view();
         let extents = self.rules.layout.objects.iter().flat_map(|placement| placement.areas).map(|area| area.max[0]);
         scene.bounds = Rect::square(extents.fold(0.0, f64::max) + 0.1);
         let robot = [x, y];
@@ -234,10 +231,7 @@ impl Arena {
             let alarm = touched(self.fires(Obstacle::Pillar), place, pillars);
             scene.disc(Role::Pillar, place, PILLAR_RADIUS).alarm = alarm;
         }
-        let ahead = [point::ARROW_AHEAD * libm::cos(theta), point::ARROW_AHEAD * libm::sin(theta)];
-        let arrow = Form::Block { centre: [x + ahead[0], y + ahead[1]], half: [point::ARROW_HALF; 2], angle: theta };
-        scene.disc(Role::Agent, robot, point::RADIUS);
-        scene.add(Role::Agent, arrow);
+        self.robot.draw(&self.state.robot, scene);
         scene.agents.push(robot);
     }
 
@@ -248,17 +242,17 @@ impl Arena {
 
     pub fn reset(&mut self, seed: u64, obs: &mut [f32]) {
         self.begin(seed);
-        let reading = point::read(&self.state.robot, [0.0, 0.0], &[]);
+        let reading = self.robot.read(&self.state.robot, &[0.0; 2], &[]);
         self.observe(&reading, obs);
     }
 
     fn begin(&mut self, seed: u64) {
         let state = &mut self.state;
         state.rng = ChaCha8Rng::seed_from_u64(seed);
-        let [x, y] = self.rules.layout.draw(&mut state.rng, &mut state.objects);
+        let place = self.rules.layout.draw(&mut state.rng, &mut state.objects);
         let theta = state.rng.random::<f64>() * std::f64::consts::TAU;
-        state.robot = PointState { x, y, theta, ..PointState::default() };
-        state.goal_distance = distance([x, y], state.objects[0]);
+        state.robot = R::start(place, theta, &mut state.rng);
+        state.goal_distance = distance(place, state.objects[0]);
         state.steps = 0;
         state.firing.fill(false);
     }
@@ -266,12 +260,11 @@ impl Arena {
     /// One step in the original's order: motion, reward, costs, then the goal moves if it was reached.
     pub fn step(&mut self, action: &[f32], obs: &mut [f32], costs: &mut [f32]) -> Outcome {
         let state = &mut self.state;
-        let action = [f64::from(action[0]), f64::from(action[1])];
-        let reading = point::step(&mut state.robot, action, &state.objects[self.pillars.clone()]);
-        let robot = [state.robot.x, state.robot.y];
+        let reading = self.robot.step(&mut state.robot, action, &state.objects[self.pillars.clone()]);
+        let robot = R::place(&state.robot);
         let mut vase_touched = false;
         for vase in &mut state.objects[self.vases.clone()] {
-            vase_touched |= vase::push_out(robot, reading.heading, vase);
+            vase_touched |= R::push(&state.robot, &reading, vase);
         }
 
         let distance = distance(robot, state.objects[0]);
@@ -281,14 +274,14 @@ impl Arena {
         for (i, (obstacle, _)) in self.rules.costs.iter().enumerate() {
             let fires = match obstacle {
                 Obstacle::Hazard => on_hazard(robot, &state.objects[self.hazards.clone()]),
-                Obstacle::Pillar => reading.touching,
+                Obstacle::Pillar => R::touching(&reading),
                 Obstacle::Vase => vase_touched,
             };
             state.firing[i] = fires;
             costs[i] = f32::from(u8::from(fires));
         }
 
-        let mut terminated = !state.robot.is_finite();
+        let mut terminated = !R::is_finite(&state.robot);
         if distance <= GOAL_RADIUS {
             reward += self.goal_bonus;
             terminated |= !self.move_goal();
@@ -304,7 +297,7 @@ impl Arena {
     #[inline(never)]
     fn move_goal(&mut self) -> bool {
         let State { rng, robot, objects, goal_distance, .. } = &mut self.state;
-        let robot = [robot.x, robot.y];
+        let robot = R::place(robot);
         match self.rules.layout.draw_goal(rng, robot, objects) {
             Some(goal) => {
                 objects[0] = goal;
@@ -316,14 +309,13 @@ impl Arena {
     }
 
     #[inline]
-    fn observe(&self, reading: &Reading, obs: &mut [f32]) {
-        let robot = [self.state.robot.x, self.state.robot.y];
-        let (sensors, lidars) = obs.split_at_mut(SENSORS - self.hidden);
-        for (out, value) in sensors.iter_mut().zip(&reading.sensors()[self.hidden..]) {
+    fn observe(&self, reading: &R::Reading, obs: &mut [f32]) {
+        let (sensors, lidars) = obs.split_at_mut(R::SENSORS - self.hidden);
+        for (out, value) in sensors.iter_mut().zip(&R::sensors(reading).as_ref()[self.hidden..]) {
             *out = *value as f32;
         }
         let mut seen = [Sighting::default(); MAX_OBJECTS];
-        lidar::sight(robot, reading.heading, &self.state.objects, &mut seen);
+        R::sight(&self.state.robot, reading, &self.state.objects, lidar::RANGE, &mut seen);
         let mut rest = &seen[..];
         for (placement, bins) in self.rules.layout.objects.iter().zip(lidars.as_chunks_mut().0) {
             let (group, later) = rest.split_at(placement.count);
@@ -334,8 +326,9 @@ impl Arena {
     }
 
     pub fn state(&self) -> Quantities {
-        let State { robot: PointState { x, y, theta, vx, vy, omega }, objects, .. } = &self.state;
-        let mut state = quantities([("robot", &[*x, *y, *theta, *vx, *vy, *omega]), ("goal", &objects[0])]);
+        let State { robot, objects, .. } = &self.state;
+        let mut state = Quantities::from([("goal".to_owned(), objects[0].to_vec())]);
+        R::write(robot, &mut state);
         for obstacle in self.rules.obstacles {
             let points = objects[self.rules.range(*obstacle)].as_flattened();
             state.insert(obstacle.plural().to_owned(), points.to_vec());
@@ -345,7 +338,7 @@ impl Arena {
 
     pub fn set_state(&mut self, state: Quantities) -> Result<(), StateError> {
         let mut reader = StateReader::new(state);
-        let [x, y, theta, vx, vy, omega] = reader.numbers("robot")?;
+        let robot = R::take(&mut reader)?;
         let mut objects = vec![reader.numbers("goal")?];
         for obstacle in self.rules.obstacles {
             let count = self.rules.range(*obstacle).len();
@@ -353,26 +346,31 @@ impl Arena {
         }
         reader.finish()?;
         let state = &mut self.state;
-        state.robot = PointState { x, y, theta, vx, vy, omega };
-        state.goal_distance = distance([x, y], objects[0]);
+        state.goal_distance = distance(R::place(&robot), objects[0]);
+        state.robot = robot;
         state.objects = objects;
         state.steps = 0;
         state.firing.fill(false);
         Ok(())
     }
 
-    /// Sensors and lidars; contacts with pillars as triples of part (0 sphere, 1 arrow), pillar and gap.
+    /// Sensors and lidars; contacts with pillars as triples of part, pillar and gap.
     pub fn derived(&self, action: &[f32]) -> Quantities {
         let State { robot, objects, .. } = &self.state;
         let pillars = &objects[self.pillars.clone()];
-        let reading = point::read(robot, [f64::from(action[0]), f64::from(action[1])], pillars);
-        let contacts = contact::contacts(robot, pillars);
-        let contacts: Vec<[f64; 3]> = contacts.iter().map(|c| [c.part as u8 as f64, c.pillar as f64, c.dist]).collect();
-        let mut found = quantities([("sensors", &reading.sensors()), ("contacts", contacts.as_flattened())]);
+        let mut body = self.robot.clone();
+        let reading = body.read(robot, action, pillars);
+        let contacts = body.contacts(robot, pillars);
+        let mut found = Quantities::from([
+            ("sensors".to_owned(), R::sensors(&reading).as_ref().to_vec()),
+            ("contacts".to_owned(), contacts.as_flattened().to_vec()),
+        ]);
+        let mut seen = [Sighting::default(); MAX_OBJECTS];
+        R::sight(robot, &reading, objects, lidar::RANGE, &mut seen);
         let obstacles = self.rules.obstacles.iter().map(|o| (o.plural(), self.rules.range(*o)));
         for (name, range) in std::iter::once(("goal", 0..1)).chain(obstacles) {
             let mut bins = [0.0; BINS];
-            lidar::scan([robot.x, robot.y], reading.heading, &objects[range], &mut bins);
+            lidar::light(&seen[range], &mut bins, |value| value);
             found.insert(format!("{name}_lidar"), bins.to_vec());
         }
         found
@@ -383,7 +381,11 @@ impl Arena {
     }
 
     pub fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
-        let state: State = snapshot::open(self.rules.kind, bytes)?;
+        let state: State<R::State> = snapshot::open(self.rules.kind, bytes)?;
+        if !R::fits(&state.robot) {
+            let reason = "its robot has another number of joints".to_owned();
+            return Err(RestoreError { task: self.rules.kind.to_owned(), reason });
+        }
         let expected = [self.rules.layout.len(), self.rules.costs.len()];
         let found = [state.objects.len(), state.firing.len()];
         if found != expected {
@@ -440,8 +442,8 @@ macro_rules! world_of_an_arena {
             $crate::env::forward_to!(arena);
         }
 
-        /// State: `robot` (x, y, heading and their rates), `goal` and the obstacles by name. Derived: sensors, lidars,
-        /// contacts.
+        /// State: the robot (the Point's `robot`: x, y, heading and their rates; the Car's `qpos` and `qvel`), `goal` and the
+        /// obstacles by name. Derived: sensors, lidars, contacts.
         impl $crate::OpenEnv for $world {
             fn state(&self) -> $crate::Quantities {
                 self.arena.state()

@@ -26,6 +26,9 @@
 
 mod ant_circle;
 mod arena;
+mod car;
+mod car_goal;
+mod circle;
 mod env;
 mod hash;
 mod labels;
@@ -39,6 +42,8 @@ pub mod physics;
 mod point_circle;
 pub mod point_gather;
 mod point_goal;
+mod robot;
+mod safety_ant;
 mod scene;
 mod simple_spread;
 pub mod snapshot;
@@ -50,6 +55,7 @@ mod velocity;
 
 pub use ant_circle::{AntCircle, CircleStart};
 pub use arena::ArenaView;
+pub use car_goal::CarGoal;
 pub use env::{ActionSpace, Actuation, CostSpec, Env, EnvSpec, Outcome, RestoreError};
 pub use hash::fnv1a;
 pub use labels::{Label, Labels};

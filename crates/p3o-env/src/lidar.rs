@@ -13,7 +13,7 @@ pub const RANGE: f64 = 3.0;
 pub(crate) struct Sighting {
     /// Direction in [0, 16], counter-clockwise from straight ahead, in units of one bin.
     pub bearing: f64,
-    /// From 1 for an object on the robot to 0 for one at [`RANGE`] or beyond.
+    /// From 1 for an object on the robot to 0 for one out of range.
     pub strength: f64,
 }
 
@@ -23,17 +23,17 @@ pub(crate) struct Sighting {
 pub fn scan(robot: [f64; 2], heading: [f64; 2], objects: &[[f64; 2]], bins: &mut [f64; BINS]) {
     for chunk in objects.chunks(BATCH) {
         let mut seen = [Sighting::default(); BATCH];
-        sight(robot, heading, chunk, &mut seen);
+        sight(robot, heading, chunk, RANGE, &mut seen);
         light(&seen[..chunk.len()], bins, |value| value);
     }
 }
 
 /// Objects are looked at this many at a time, which lets the compiler use vector instructions.
-const BATCH: usize = 4;
+pub(crate) const BATCH: usize = 4;
 
 /// Looks at every object in turn; `seen` must be as long as `objects` rounded up to whole batches.
 #[inline]
-pub(crate) fn sight(robot: [f64; 2], heading: [f64; 2], objects: &[[f64; 2]], seen: &mut [Sighting]) {
+pub(crate) fn sight(robot: [f64; 2], heading: [f64; 2], objects: &[[f64; 2]], range: f64, seen: &mut [Sighting]) {
     let [cos, sin] = heading;
     for (objects, seen) in objects.chunks(BATCH).zip(seen.chunks_exact_mut(BATCH)) {
         let (mut dx, mut dy) = ([0.0; BATCH], [0.0; BATCH]);
@@ -46,7 +46,7 @@ pub(crate) fn sight(robot: [f64; 2], heading: [f64; 2], objects: &[[f64; 2]], se
             bearings[i] = bearing([cos * dx[i] + sin * dy[i], cos * dy[i] - sin * dx[i]]);
             let distance = (dx[i] * dx[i] + dy[i] * dy[i]).sqrt();
             // NaN, from a robot whose position is not a number, counts as unseen.
-            strengths[i] = brighter(RANGE - distance, 0.0) / RANGE;
+            strengths[i] = brighter(range - distance, 0.0) / range;
         }
         for i in 0..BATCH {
             seen[i] = Sighting { bearing: bearings[i], strength: strengths[i] };

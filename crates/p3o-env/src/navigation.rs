@@ -14,6 +14,7 @@
 
 use crate::arena::{Arena, Obstacle, Rules, keepout, world_of_an_arena};
 use crate::layout::{Layout, Placement, Rect};
+use crate::robot::Point;
 
 /// How the pillars stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,7 +82,7 @@ static FENCE: Rules = Rules {
 /// finite: an action that is not a number shows up as NaN in the reward and the observation of that step.
 #[derive(Clone, Debug)]
 pub struct Navigation {
-    arena: Arena,
+    arena: Arena<Point>,
 }
 
 impl Default for Navigation {

@@ -13,6 +13,8 @@
 //! return of 614, standing still costs nothing. Five steps of 65 allow the edge of the band to be touched and no more:
 //! a new policy violates the limit, the reward alone leads far beyond it, and it can be kept.
 //!
+//! The task of the same name in Safety-Gymnasium has other rules, another robot and another size: `circle.rs`.
+//!
 //! Observation, 5 numbers of order one: x / d, y / d, cos theta, sin theta, (|p| - d) / d. The heading is not given as
 //! an angle because theta is not wrapped and means nothing beyond its direction.
 

@@ -12,6 +12,7 @@
 
 use crate::arena::{Arena, Obstacle, Rules, keepout, world_of_an_arena};
 use crate::layout::{Layout, Placement, Rect};
+use crate::robot::Point;
 
 /// How crowded the arena is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,43 +35,54 @@ const SMALL: &[Rect] = &[Rect::square(1.0)];
 const MEDIUM: &[Rect] = &[Rect::square(1.5)];
 const LARGE: &[Rect] = &[Rect::square(2.0)];
 
-static LEVEL_0: Rules = Rules {
-    name: "PointGoal",
-    kind: "PointGoal level 0",
-    layout: Layout { robot: Placement { areas: SMALL, ..ROBOT }, objects: &[Placement { areas: SMALL, ..GOAL }] },
-    obstacles: &[],
-    costs: &[],
-};
+/// What a level holds, whoever drives; `name` is the task's, `kind` the variant's in snapshots.
+pub(crate) const fn level_0(name: &'static str, kind: &'static str) -> Rules {
+    Rules {
+        name,
+        kind,
+        layout: Layout { robot: Placement { areas: SMALL, ..ROBOT }, objects: &[Placement { areas: SMALL, ..GOAL }] },
+        obstacles: &[],
+        costs: &[],
+    }
+}
 
-static LEVEL_1: Rules = Rules {
-    name: "PointGoal",
-    kind: "PointGoal level 1",
-    layout: Layout {
-        robot: Placement { areas: MEDIUM, ..ROBOT },
-        objects: &[
-            Placement { areas: MEDIUM, ..GOAL },
-            Placement { count: 8, areas: MEDIUM, ..HAZARD },
-            Placement { areas: MEDIUM, ..VASE },
-        ],
-    },
-    obstacles: &[Obstacle::Hazard, Obstacle::Vase],
-    costs: &[(Obstacle::Hazard, 25.0)],
-};
+pub(crate) const fn level_1(name: &'static str, kind: &'static str) -> Rules {
+    Rules {
+        name,
+        kind,
+        layout: Layout {
+            robot: Placement { areas: MEDIUM, ..ROBOT },
+            objects: &[
+                Placement { areas: MEDIUM, ..GOAL },
+                Placement { count: 8, areas: MEDIUM, ..HAZARD },
+                Placement { areas: MEDIUM, ..VASE },
+            ],
+        },
+        obstacles: &[Obstacle::Hazard, Obstacle::Vase],
+        costs: &[(Obstacle::Hazard, 25.0)],
+    }
+}
 
-static LEVEL_2: Rules = Rules {
-    name: "PointGoal",
-    kind: "PointGoal level 2",
-    layout: Layout {
-        robot: Placement { areas: LARGE, ..ROBOT },
-        objects: &[
-            Placement { areas: LARGE, ..GOAL },
-            Placement { count: 10, areas: LARGE, ..HAZARD },
-            Placement { count: 10, areas: LARGE, ..VASE },
-        ],
-    },
-    obstacles: &[Obstacle::Hazard, Obstacle::Vase],
-    costs: &[(Obstacle::Hazard, 25.0), (Obstacle::Vase, 25.0)],
-};
+pub(crate) const fn level_2(name: &'static str, kind: &'static str) -> Rules {
+    Rules {
+        name,
+        kind,
+        layout: Layout {
+            robot: Placement { areas: LARGE, ..ROBOT },
+            objects: &[
+                Placement { areas: LARGE, ..GOAL },
+                Placement { count: 10, areas: LARGE, ..HAZARD },
+                Placement { count: 10, areas: LARGE, ..VASE },
+            ],
+        },
+        obstacles: &[Obstacle::Hazard, Obstacle::Vase],
+        costs: &[(Obstacle::Hazard, 25.0), (Obstacle::Vase, 25.0)],
+    }
+}
+
+static LEVEL_0: Rules = level_0("PointGoal", "PointGoal level 0");
+static LEVEL_1: Rules = level_1("PointGoal", "PointGoal level 1");
+static LEVEL_2: Rules = level_2("PointGoal", "PointGoal level 2");
 
 /// The PointGoal world.
 ///
@@ -78,7 +90,7 @@ static LEVEL_2: Rules = Rules {
 /// finite: an action that is not a number shows up as NaN in the reward and the observation of that step.
 #[derive(Clone, Debug)]
 pub struct PointGoal {
-    arena: Arena,
+    arena: Arena<Point>,
 }
 
 impl Default for PointGoal {

@@ -2,9 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use crate::car::Car;
+use crate::circle::Circle;
+use crate::robot::Point;
+use crate::safety_ant::SafetyAnt;
 use crate::{
-    AntCircle, CircleStart, Env, GatherObs, GoalLevel, Joint, Navigation, OpenEnv, Pillars, PointCircle, PointGather,
-    PointGoal, Runner, SimpleSpread, SpreadReward, SpreadSemantics, Team, Velocity,
+    AntCircle, CarGoal, CircleStart, Env, GatherObs, GoalLevel, Joint, Navigation, OpenEnv, Pillars, PointCircle,
+    PointGather, PointGoal, Runner, SimpleSpread, SpreadReward, SpreadSemantics, Team, Velocity,
 };
 
 /// A task that [`make`] can build.
@@ -157,18 +161,36 @@ const GOAL_BONUS: OptionInfo = OptionInfo {
     summary: "reward added on reaching the goal; 0 leaves the decrease of distance alone",
 };
 
+const LEVEL: OptionInfo = OptionInfo {
+    name: "level",
+    default: 1.0,
+    allowed: Allowed::OneOf(&[0.0, 1.0, 2.0]),
+    summary: "0: no obstacles; 1: 8 hazards; 2: 10 hazards and 10 vases, each with a cost",
+};
+
+fn level(values: &Values) -> GoalLevel {
+    match values.get("level") {
+        0.0 => GoalLevel::Zero,
+        2.0 => GoalLevel::Two,
+        _ => GoalLevel::One,
+    }
+}
+
+/// Whose circle task it is.
+const RULES: OptionInfo = OptionInfo {
+    name: "rules",
+    default: 0.0,
+    allowed: Allowed::Words(&["paper", "circle1", "circle2"]),
+    summary: "circle1, circle2: Safety-Gymnasium's task of that level in place of the paper's, with its robot and observation; no other option then counts",
+};
+
 /// Every task that comes with the crate.
 pub static TASKS: &[TaskInfo] = &[
     TaskInfo {
         name: "PointGoal",
         summary: "drive to goal after goal without crossing hazards (Safety Gym's PointGoal)",
         options: &[
-            OptionInfo {
-                name: "level",
-                default: 1.0,
-                allowed: Allowed::OneOf(&[0.0, 1.0, 2.0]),
-                summary: "0: no obstacles; 1: 8 hazards; 2: 10 hazards and 10 vases, each with a cost",
-            },
+            LEVEL,
             GOAL_BONUS,
             OptionInfo {
                 name: "hide",
@@ -178,12 +200,7 @@ pub static TASKS: &[TaskInfo] = &[
             },
         ],
         build: |values| {
-            let level = match values.get("level") {
-                0.0 => GoalLevel::Zero,
-                2.0 => GoalLevel::Two,
-                _ => GoalLevel::One,
-            };
-            let mut world = PointGoal::new(level).with_goal_bonus(values.get("goal_bonus"));
+            let mut world = PointGoal::new(level(values)).with_goal_bonus(values.get("goal_bonus"));
             if values.get("hide") == 1.0 {
                 world = world.with_hidden_velocity();
             }
@@ -231,8 +248,12 @@ pub static TASKS: &[TaskInfo] = &[
                 allowed: Allowed::OneOf(&[0.0, 1.0]),
                 summary: "0: |x| > 3 costs; 1: x > 3 costs",
             },
+            RULES,
         ],
         build: |values| {
+            if values.get("rules") > 0.0 {
+                return Box::new(Circle::<SafetyAnt>::new("AntCircle", values.get("rules") as u8));
+            }
             let start = if values.get("start") == 1.0 { CircleStart::Origin } else { CircleStart::Circle };
             let mut world = AntCircle::new(start);
             if values.get("obs") == 29.0 {
@@ -248,13 +269,19 @@ pub static TASKS: &[TaskInfo] = &[
     TaskInfo {
         name: "PointCircle",
         summary: "run around a large circle between two lines (CPO's Point-Circle)",
-        options: &[OptionInfo {
-            name: "start",
-            default: 0.0,
-            allowed: Allowed::OneOf(&[0.0, 1.0]),
-            summary: "0: at the origin; 1: anywhere on the circle",
-        }],
+        options: &[
+            OptionInfo {
+                name: "start",
+                default: 0.0,
+                allowed: Allowed::OneOf(&[0.0, 1.0]),
+                summary: "0: at the origin; 1: anywhere on the circle",
+            },
+            RULES,
+        ],
         build: |values| {
+            if values.get("rules") > 0.0 {
+                return Box::new(Circle::<Point>::new("PointCircle", values.get("rules") as u8));
+            }
             let start = if values.get("start") == 0.0 { CircleStart::Origin } else { CircleStart::Circle };
             Box::new(PointCircle::new(start))
         },
@@ -309,6 +336,25 @@ pub static TASKS: &[TaskInfo] = &[
             _ => Box::new(Joint::product(spread(values))),
         },
         team: Some(|values| Box::new(Team::new(spread(values).with_own_first()))),
+    },
+    TaskInfo {
+        name: "CarGoal",
+        summary: "the same as PointGoal with a car on two wheels and a ball (Safety-Gymnasium's SafetyCarGoal1-v0)",
+        options: &[LEVEL, GOAL_BONUS],
+        build: |values| Box::new(CarGoal::new(level(values)).with_goal_bonus(values.get("goal_bonus"))),
+        team: None,
+    },
+    TaskInfo {
+        name: "CarCircle",
+        summary: "run around a circle with a car without crossing lines (Safety-Gymnasium's SafetyCarCircle1-v0)",
+        options: &[OptionInfo {
+            name: "level",
+            default: 1.0,
+            allowed: Allowed::OneOf(&[1.0, 2.0]),
+            summary: "1: |x| > 1.125 costs; 2: |y| > 1.125 too",
+        }],
+        build: |values| Box::new(Circle::<Car>::new("CarCircle", values.get("level") as u8)),
+        team: None,
     },
     TaskInfo {
         name: "AntVelocity",

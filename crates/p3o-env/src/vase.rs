@@ -34,6 +34,48 @@ pub(crate) fn push_out(robot: [f64; 2], heading: [f64; 2], vase: &mut [f64; 2]) 
     touched
 }
 
+/// The same for a robot whose outline from above is convex, given counter-clockwise in its own frame.
+pub(crate) fn push_out_of(outline: &[[f64; 2]], robot: [f64; 2], heading: [f64; 2], vase: &mut [f64; 2]) -> bool {
+    let [cos, sin] = heading;
+    let offset = minus(*vase, robot);
+    let ego = [cos * offset[0] + sin * offset[1], cos * offset[1] - sin * offset[0]];
+    let Some([x, y]) = overlap_outline(outline, [cos, -sin], ego) else { return false };
+    *vase = plus(*vase, [cos * x - sin * y, sin * x + cos * y]);
+    true
+}
+
+/// The shortest push out of a convex outline, in whose frame the vase is at `vase` and the world's x axis along `side`.
+///
+/// Two convex shapes overlap unless a direction square to a side of one of them separates them; the shallowest gives the push.
+pub(crate) fn overlap_outline(outline: &[[f64; 2]], side: [f64; 2], vase: [f64; 2]) -> Option<[f64; 2]> {
+    let dot = |a: [f64; 2], b: [f64; 2]| a[0] * b[0] + a[1] * b[1];
+    let up = [-side[1], side[0]];
+    let mut best = (f64::INFINITY, [0.0; 2]);
+    let mut separates = |axis: [f64; 2], reach: f64| {
+        let depth = reach + HALF * (dot(axis, side).abs() + dot(axis, up).abs()) - dot(axis, vase);
+        if depth < best.0 {
+            best = (depth, axis.map(|a| a * (depth + SLACK)));
+        }
+        // Written so that a depth that is NaN separates.
+        depth <= 0.0 || depth.is_nan()
+    };
+    for axis in [side, up, side.map(|a| -a), up.map(|a| -a)] {
+        let reach = outline.iter().map(|corner| dot(axis, *corner)).fold(f64::NEG_INFINITY, f64::max);
+        if separates(axis, reach) {
+            return None;
+        }
+    }
+    for (i, corner) in outline.iter().enumerate() {
+        let edge = minus(outline[(i + 1) % outline.len()], *corner);
+        let length = dot(edge, edge).sqrt();
+        let axis = [edge[1] / length, -edge[0] / length];
+        if separates(axis, dot(axis, *corner)) {
+            return None;
+        }
+    }
+    Some(best.1)
+}
+
 /// The shortest push that frees the vase from the part of the robot it overlaps, if any.
 pub(crate) fn overlap(robot: [f64; 2], heading: [f64; 2], vase: [f64; 2]) -> Option<[f64; 2]> {
     let arrow = [robot[0] + ARROW_AHEAD * heading[0], robot[1] + ARROW_AHEAD * heading[1]];
@@ -112,6 +154,36 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn an_outline_frees_every_vase_by_one_push() {
+        // A kite; the vase's place is tried on a grid, so that every side of both is the shallowest somewhere.
+        let outline = [[0.15, 0.0], [0.0, 0.1], [-0.1, 0.0], [0.0, -0.12]];
+        let mut pushed = 0;
+        for i in 0..40 {
+            for j in 0..40 {
+                for k in 0..24 {
+                    let (start, robot) = ([f64::from(i - 20) * 0.02, f64::from(j - 20) * 0.02], [0.3, -0.2]);
+                    let angle = f64::from(k) * 0.27;
+                    let heading = [libm::cos(angle), libm::sin(angle)];
+                    let mut vase = plus(robot, start);
+                    if push_out_of(&outline, robot, heading, &mut vase) {
+                        pushed += 1;
+                        assert!(!push_out_of(&outline, robot, heading, &mut vase), "{start:?} {angle}");
+                    } else {
+                        assert_eq!(vase, plus(robot, start));
+                        // No corner of the one is in the other.
+                        assert!(start[0].abs() > HALF || start[1].abs() > HALF);
+                    }
+                }
+            }
+        }
+        assert!(pushed > 1000, "{pushed}");
+        // Ahead along x: the tip is at 0.15, the vase's near side must be there too.
+        let mut vase = [0.24, 0.0];
+        assert!(push_out_of(&outline, [0.0; 2], [1.0, 0.0], &mut vase));
+        assert!((vase[0] - 0.25).abs() < 1e-8 && vase[1] == 0.0, "{vase:?}");
     }
 
     #[test]

@@ -130,3 +130,8 @@ fn humanoid_matches_the_original_engine() {
 fn car_matches_the_original_engine() {
     check(&bodies::CAR, 1e-9);
 }
+
+#[test]
+fn safety_gymnasiums_ant_matches_the_original_engine() {
+    check(&bodies::SAFETY_ANT, 1e-9);
+}

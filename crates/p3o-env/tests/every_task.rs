@@ -59,6 +59,7 @@ fn many_wild_steps_stay_finite() {
         let steps = match env.spec().action_width() {
             _ if !is_plain => 10_000,
             8.. => 200_000,
+            _ if name.starts_with("Car") => 200_000,
             _ => 1_000_000,
         };
         let mut rng = ChaCha8Rng::seed_from_u64(1);
@@ -178,6 +179,10 @@ fn snapshots_keep_their_format() {
         ("PointCircle", None, 0xbf66_57e9_749a_6942),
         ("PointGather", None, 0x1751_30b9_e716_7f21),
         ("SimpleSpread", None, 0x4962_716a_6b6b_4e53),
+        ("CarGoal", None, 0xce7a_279d_e958_9d80),
+        ("CarCircle", None, 0xd1d4_4f01_c24e_0565),
+        ("PointCircle", Some(("rules", 1.0)), 0x658a_969d_8b95_f2d3),
+        ("AntCircle", Some(("rules", 1.0)), 0x7446_bb66_dc33_2968),
         ("AntVelocity", None, 0xec67_a4bd_733c_acce),
         ("HalfCheetahVelocity", None, 0x9d68_07b9_d5d2_6d53),
         ("HopperVelocity", None, 0x5fec_b95b_0dd8_6ebb),
@@ -185,6 +190,7 @@ fn snapshots_keep_their_format() {
         ("SwimmerVelocity", None, 0x8cb5_e289_e454_eb1d),
         ("HumanoidVelocity", None, 0x2f8c_dd1e_56d6_f534),
     ];
+    let mut other = Vec::new();
     for (name, option, expected) in recorded {
         let options = option.into_iter().map(|(name, value): (&str, f64)| (name.to_owned(), value)).collect();
         let mut env = tasks::make(name, &options).expect("a listed task");
@@ -194,8 +200,11 @@ fn snapshots_keep_their_format() {
             step_by(&mut *env, &action);
         }
         let found = fnv1a([&frozen(&*env)[..]]);
-        assert_eq!(found, expected, "{name}: {found:#018x}");
+        if found != expected {
+            other.push(format!("{name}: {found:#018x}"));
+        }
     }
+    assert!(other.is_empty(), "{other:?}");
 }
 
 #[test]

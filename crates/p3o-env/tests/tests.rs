@@ -11,6 +11,7 @@ mod gather;
 mod layouts;
 mod original_engine;
 mod robot;
+mod robots;
 mod scenes;
 mod snapshots;
 mod spread;

@@ -100,16 +100,24 @@ pub trait Physics: Send {
     fn boxed(&self) -> Box<dyn Physics>;
 }
 
+impl Clone for Box<dyn Physics> {
+    fn clone(&self) -> Box<dyn Physics> {
+        (**self).boxed()
+    }
+}
+
 /// A body ready to move.
 ///
 /// Each is laid out for the size of its tree, so that only the sizes of the bodies in [`bodies`] are known.
 pub fn build(model: &'static Model) -> Box<dyn Physics> {
     let parents = parents(model);
+    let rows = model.pairs.iter().map(|pair| pair.dimensions).max();
     match (parents.len(), depth(&parents)) {
         (9, 6) => planar::<9, 6>(model, &parents),
         (6, 6) => planar::<6, 6>(model, &parents),
         (5, 5) => planar::<5, 5>(model, &parents),
         (11, 9) => spatial::<11, 12, 6>(model, &parents),
+        (14, 8) if rows == Some(6) => spatial::<14, 8, 6>(model, &parents),
         (14, 8) => spatial::<14, 8, 3>(model, &parents),
         (23, 13) => spatial::<23, 16, 3>(model, &parents),
         (dofs, depth) => panic!("no engine has been laid out for {dofs} degrees of freedom, {depth} deep"),

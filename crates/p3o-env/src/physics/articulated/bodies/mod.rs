@@ -7,6 +7,7 @@ mod car;
 mod half_cheetah;
 mod hopper;
 mod humanoid;
+mod safety_ant;
 mod swimmer;
 mod walker2d;
 
@@ -15,5 +16,6 @@ pub use car::CAR;
 pub use half_cheetah::HALF_CHEETAH;
 pub use hopper::HOPPER;
 pub use humanoid::HUMANOID;
+pub use safety_ant::SAFETY_ANT;
 pub use swimmer::SWIMMER;
 pub use walker2d::WALKER2D;

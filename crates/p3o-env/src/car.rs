@@ -1,0 +1,222 @@
+//! Safety Gym's Car: two driven wheels and a ball that rolls by itself, under a body that can tip.
+//!
+//! The body is [`bodies::CAR`], moved as MuJoCo does. It drives along the negative y axis of its own frame. Motors saturate at
+//! a control of 0.02. Where the Point has a heading, the Car has an orientation in space: sensors and lidars are turned by
+//! all of it, as in the original, and see a little less when it tips.
+//!
+//! Sensors, 24 numbers: accelerometer, velocimeter, gyro, magnetometer, then the ball's angular velocity and its rotation matrix, row by
+//! row.
+//!
+//! An episode begins with wheels and ball on the ground to the last bit: which of them the first observation's accelerometer feels is
+//! a matter of rounding, in the original as well as here. A step later all rest.
+
+use rand_chacha::ChaCha8Rng;
+
+use crate::labels::{counted, each};
+use crate::lidar::Sighting;
+use crate::open_env::StateReader;
+use crate::physics::articulated::{self, Physics, bodies};
+use crate::robot::{Driver, Robot, common_sensors, floating};
+use crate::{Form, Labels, Quantities, Role, Scene, StateError, vase};
+
+const POSITIONS: usize = 13;
+const VELOCITIES: usize = 11;
+/// Where the ball's quaternion and rates begin.
+const BALL: [usize; 2] = [9, 8];
+
+/// Everything of the Car seen from above lies inside: wheels at the sides, bumpers before and behind. Counter-clockwise.
+const OUTLINE: [[f64; 2]; 10] = [
+    [0.155, 0.05],
+    [0.155, 0.15],
+    [0.1, 0.16],
+    [-0.1, 0.16],
+    [-0.155, 0.15],
+    [-0.155, 0.05],
+    [-0.1, -0.1],
+    [-0.05, -0.175],
+    [0.05, -0.175],
+    [0.1, -0.1],
+];
+
+/// The Car.
+#[derive(Clone)]
+pub(crate) struct Car {
+    physics: Box<dyn Physics>,
+}
+
+impl std::fmt::Debug for Car {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Car")
+    }
+}
+
+/// What the Car senses at one moment.
+pub(crate) struct CarReading {
+    sensors: [f64; Car::SENSORS],
+    /// Axes of the body, in columns.
+    axes: [[f64; 3]; 3],
+}
+
+fn controls(action: &[f32]) -> [f64; 2] {
+    [f64::from(action[0]), f64::from(action[1])]
+}
+
+impl Robot for Car {
+    type State = articulated::State;
+    type Reading = CarReading;
+    type Sensors = [f64; 24];
+    const SENSORS: usize = 24;
+    const ACTIONS: usize = 2;
+
+    fn new() -> Car {
+        Car { physics: articulated::build(&bodies::CAR) }
+    }
+
+    fn start(place: [f64; 2], heading: f64, _rng: &mut ChaCha8Rng) -> articulated::State {
+        let mut state = articulated::State::of(&bodies::CAR);
+        floating::put(&mut state, place, heading);
+        state
+    }
+
+    fn step(&mut self, state: &mut articulated::State, action: &[f32], pillars: &[[f64; 2]]) -> CarReading {
+        self.physics.step(state, &controls(action));
+        self.read(state, action, pillars)
+    }
+
+    fn read(&mut self, state: &articulated::State, action: &[f32], _pillars: &[[f64; 2]]) -> CarReading {
+        self.physics.look(state, &controls(action));
+        let axes = self.physics.orientation(1);
+        let (a, v, gravity) = (self.physics.acceleration(), &state.qvel, bodies::CAR.gravity);
+        let mut sensors = [0.0; Car::SENSORS];
+        sensors[..3].copy_from_slice(&floating::turned_back(&axes, [0, 1, 2].map(|i| a[i] - gravity[i])));
+        sensors[3..6].copy_from_slice(&floating::turned_back(&axes, [v[0], v[1], v[2]]));
+        sensors[6..9].copy_from_slice(&v[3..6]);
+        sensors[9..12].copy_from_slice(&floating::turned_back(&axes, floating::MAGNETIC_FIELD));
+        let [pose, rate] = BALL;
+        sensors[12..15].copy_from_slice(&v[rate..rate + 3]);
+        let ball = articulated::axes([0, 1, 2, 3].map(|i| state.qpos[pose + i]));
+        sensors[15..].copy_from_slice(ball.as_flattened());
+        CarReading { sensors, axes }
+    }
+
+    fn place(state: &articulated::State) -> [f64; 2] {
+        [state.qpos[0], state.qpos[1]]
+    }
+
+    fn velocity(state: &articulated::State) -> [f64; 2] {
+        [state.qvel[0], state.qvel[1]]
+    }
+
+    fn heading(state: &articulated::State) -> f64 {
+        floating::heading(state)
+    }
+
+    fn is_finite(state: &articulated::State) -> bool {
+        state.is_finite()
+    }
+
+    fn fits(state: &articulated::State) -> bool {
+        [state.qpos.len(), state.qvel.len()] == [POSITIONS, VELOCITIES]
+    }
+
+    fn sensors(reading: &CarReading) -> [f64; 24] {
+        reading.sensors
+    }
+
+    fn sight(
+        state: &articulated::State,
+        reading: &CarReading,
+        objects: &[[f64; 2]],
+        range: f64,
+        seen: &mut [Sighting],
+    ) {
+        floating::sight(state, &reading.axes, objects, range, seen);
+    }
+
+    fn draw(&self, state: &articulated::State, scene: &mut Scene) {
+        let ([x, y], angle) = (Car::place(state), Car::heading(state));
+        let (sin, cos) = libm::sincos(angle);
+        let at = |[u, v]: [f64; 2]| [x + cos * u - sin * v, y + sin * u + cos * v];
+        let block = |centre, half| Form::Block { centre: at(centre), half, angle };
+        for side in [-0.13, 0.13] {
+            scene.add(Role::Limb, block([side, 0.1], [0.025, 0.05]));
+        }
+        scene.disc(Role::Limb, at([0.0, -0.1]), 0.05);
+        scene.add(Role::Agent, block([0.0, 0.15], [0.1, 0.01]));
+        scene.add(Role::Agent, block([0.0, 0.125], [0.01, 0.025]));
+        scene.add(Role::Agent, block([0.0, -0.165], [0.05, 0.01]));
+        scene.add(Role::Agent, block([0.0, -0.13], [0.05, 0.03]));
+        scene.add(Role::Agent, block([0.0, 0.0], [0.1, 0.1]));
+    }
+
+    fn labels() -> Labels {
+        let axes = ["x", "y", "z"];
+        let mut observation = common_sensors(&axes);
+        observation.extend(each("ball_turn", &axes, "rad/s"));
+        observation.extend(counted("ball_rotation", 9, "row by row of its matrix"));
+        Labels { observation, action: each("wheel", &["left", "right"], "torque in N m, saturates at 0.02").collect() }
+    }
+
+    fn write(state: &articulated::State, into: &mut Quantities) {
+        into.insert("qpos".to_owned(), state.qpos.clone());
+        into.insert("qvel".to_owned(), state.qvel.clone());
+    }
+
+    fn take(reader: &mut StateReader) -> Result<articulated::State, StateError> {
+        let qpos = reader.list("qpos", POSITIONS)?;
+        let mut state = articulated::State { qpos, qvel: reader.list("qvel", VELOCITIES)? };
+        state.normalize(&bodies::CAR);
+        Ok(state)
+    }
+}
+
+impl Driver for Car {
+    fn touching(_reading: &CarReading) -> bool {
+        false
+    }
+
+    fn push(state: &articulated::State, reading: &CarReading, vase: &mut [f64; 2]) -> bool {
+        let ([cos, sin], place) = ([reading.axes[0][0], reading.axes[1][0]], Car::place(state));
+        let length = (cos * cos + sin * sin).sqrt();
+        vase::push_out_of(&OUTLINE, place, [cos / length, sin / length], vase)
+    }
+
+    fn contacts(&mut self, _state: &articulated::State, _pillars: &[[f64; 2]]) -> Vec<[f64; 3]> {
+        Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::physics::articulated::model::Shape;
+
+    #[test]
+    fn the_outline_is_convex_and_holds_every_part() {
+        let mut physics = articulated::build(&bodies::CAR);
+        physics.look(&articulated::State::of(&bodies::CAR), &[0.0; 2]);
+        let mut corners = Vec::new();
+        for geom in bodies::CAR.geoms.iter().filter(|geom| geom.shape != Shape::Plane) {
+            let place = physics.place(geom.body);
+            let [x, y] = [0, 1].map(|i| place[i] + geom.pos[i]);
+            let half = match geom.shape {
+                Shape::Box => [geom.size[0], geom.size[1]],
+                // Wheels roll along y.
+                Shape::Cylinder => [geom.size[1], geom.size[0]],
+                _ => [geom.size[0]; 2],
+            };
+            corners.extend(
+                [[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]].map(|s| [x + s[0] * half[0], y + s[1] * half[1]]),
+            );
+        }
+        let mut reached = 0;
+        for i in 0..OUTLINE.len() {
+            let (a, b) = (OUTLINE[i], OUTLINE[(i + 1) % OUTLINE.len()]);
+            let left = |p: &[f64; 2]| (b[0] - a[0]) * (p[1] - a[1]) - (b[1] - a[1]) * (p[0] - a[0]);
+            assert!(corners.iter().all(|p| left(p) > -1e-15), "{a:?}");
+            assert!(left(&OUTLINE[(i + 2) % OUTLINE.len()]) > 0.0, "{a:?}");
+            reached += usize::from(corners.iter().any(|p| (p[0] - a[0]).abs() + (p[1] - a[1]).abs() < 1e-15));
+        }
+        assert_eq!(reached, OUTLINE.len(), "each corner is one of the parts'");
+    }
+}
