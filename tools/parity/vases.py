@@ -1,10 +1,19 @@
 """Vases as Safety-Gymnasium has them: recorded motion for the tests, and whole episodes of SafetyPointGoal2-v0 against p3o's.
 
     python tools/parity/vases.py vectors [FILE STATES SEED]    writes crates/p3o-env/tests/vectors/cubes.bin
+
+    cargo build --release -p p3o-env --example episodes
+    python tools/parity/vases.py original random 300 > original-random.txt
+    python tools/parity/vases.py compare random 300 original-random.txt target/release/examples/episodes
+
+`original` plays episodes of SafetyPointGoal2-v0, by random actions or by a controller that drives where the goal's lidar is brightest
+(`seek`), and writes a line for each: return, steps with a cost of hazards, of vases, of either, and length. `compare` plays as many of
+ours, by the same rule, and exits with 1 if two means are further apart than two standard errors of their difference.
 """
 
 import pathlib
 import struct
+import subprocess
 import sys
 
 import mujoco
@@ -120,5 +129,47 @@ def vectors(path=VECTORS, states_wanted=STATES, seed=1):
     print(f"{len(data)} bytes, {counts[0]:.0f} states, {counts[1]:.0f} with the robot in touch, {counts[2]:.0f} with vases that touch each other; MuJoCo's own tolerance changes a substep by {worst:.1e}")
 
 
+def seek(obs):
+    """Towards the goal: forward as far as it is ahead, and turning by twice its angle."""
+    lidar = obs[12:28]
+    angles = (np.arange(16) + 0.5) * 2 * np.pi / 16
+    x, y = lidar @ np.cos(angles), lidar @ np.sin(angles)
+    if x == y == 0:
+        return np.array([1.0, 0.3])
+    off = np.arctan2(y, x)
+    return np.clip([np.cos(off), 2 * off], -1, 1)
+
+
+def original(how, episodes):
+    env = safety_gymnasium.make("SafetyPointGoal2-v0")
+    rng = np.random.default_rng(0)
+    for episode in range(int(episodes)):
+        obs, _ = env.reset(seed=episode)
+        total, done = np.zeros(5), False
+        while not done:
+            action = seek(obs) if how == "seek" else rng.uniform(-1, 1, 2)
+            obs, reward, cost, terminated, truncated, info = env.step(action.astype(np.float32))
+            vases = info["cost_vases_contact"] + info["cost_vases_velocity"]
+            total += reward, info["cost_hazards"] > 0, vases > 0, cost, 1
+            done = terminated or truncated
+        print(*total, flush=True)
+
+
+def compare(how, episodes, path, program):
+    played = subprocess.run([program, "PointGoal", episodes, how, "level=2"], check=True, capture_output=True, text=True).stdout
+    both = []
+    for text in (played, pathlib.Path(path).read_text()):
+        lines = [line.split() for line in text.splitlines()]
+        both.append(np.array([[float(word) for word in words] for words in lines if len(words) == 5]))
+    far = 0
+    for i, name in enumerate(["return", "hazards", "vases", "either", "length"]):
+        a, b = (rows[:, i] for rows in both)
+        error = np.sqrt(a.var(ddof=1) / len(a) + b.var(ddof=1) / len(b))
+        apart = (a.mean() - b.mean()) / error if error > 0 else 0.0
+        far += abs(apart) > 2
+        print(f"{how:7} {name:8} ours {a.mean():9.3f}  original {b.mean():9.3f}  apart by {apart:+.2f} standard errors ({error:.3f}), {len(a)} and {len(b)} episodes")
+    sys.exit(int(far > 0))
+
+
 if __name__ == "__main__":
-    {"vectors": vectors}[sys.argv[1]](*sys.argv[2:])
+    {"vectors": vectors, "original": original, "compare": compare}[sys.argv[1]](*sys.argv[2:])

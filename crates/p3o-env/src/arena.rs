@@ -10,12 +10,13 @@ use crate::labels::{counted, each};
 use crate::layout::{Layout, Rect};
 use crate::lidar::{self, BINS, Sighting};
 use crate::open_env::{StateReader, quantities};
+use crate::physics::articulated::cubes::{Cube, Cubes};
 use crate::physics::contact;
 use crate::physics::contact::PILLAR_RADIUS;
 use crate::physics::point::{self, PointState, Reading};
 use crate::{
     ActionSpace, CostSpec, EnvSpec, Form, Label, Labels, Outcome, Quantities, RestoreError, Role, Scene, StateError,
-    snapshot, vase,
+    free_vases, snapshot, vase,
 };
 
 const HORIZON: usize = 1000;
@@ -46,7 +47,7 @@ pub(crate) enum Obstacle {
     Hazard,
     /// A solid cylinder: costs while touched.
     Pillar,
-    /// A light cube: costs while pushed.
+    /// A light cube: costs while pushed, and one that is a free body until it lies still.
     Vase,
 }
 
@@ -117,9 +118,9 @@ pub struct ArenaView<'a> {
     pub hazards: &'a [[f64; 2]],
     /// Centres of the pillars, cylinders of radius 0.2.
     pub pillars: &'a [[f64; 2]],
-    /// Centres of the vases, squares of half-side 0.1.
+    /// Centres of the vases, cubes of half-side 0.1.
     pub vases: &'a [[f64; 2]],
-    /// Which costs the last step gave, in the order of [`EnvSpec::costs`].
+    /// Which kinds of obstacle the last step gave a cost for, in the order of [`EnvSpec::costs`] where each has its own.
     pub firing: &'a [bool],
 }
 
@@ -146,6 +147,10 @@ pub(crate) struct Arena {
     pub goal_bonus: f64,
     /// How many of the sensors, counted from the first, are left out of observations.
     hidden: usize,
+    /// Whether all costs are one.
+    combined: bool,
+    /// The vases, where they are free bodies; their places are among the objects too.
+    cubes: Option<Cubes>,
     state: State,
 }
 
@@ -169,6 +174,8 @@ impl Arena {
             vases: rules.range(Obstacle::Vase),
             goal_bonus: 1.0,
             hidden: 0,
+            combined: false,
+            cubes: None,
             state,
         };
         arena.begin(0);
@@ -183,6 +190,18 @@ impl Arena {
     pub fn hide_velocity(&mut self) {
         self.hidden = MOTION_SENSORS;
         self.spec.obs_dim = self.rules.spec().obs_dim - MOTION_SENSORS;
+    }
+
+    /// Makes vases free bodies, in the initial state of seed 0.
+    pub fn free_vases(&mut self) {
+        self.cubes = Some(free_vases::room(self.vases.len()));
+        self.begin(0);
+    }
+
+    /// Makes one cost of all: 1 in a step in which any of them is.
+    pub fn combine_costs(&mut self, limit: f64) {
+        self.combined = true;
+        self.spec.costs = vec![CostSpec::new("combined", limit).per_step(1.0)];
     }
 
     pub fn labels(&self) -> Labels {
@@ -226,9 +245,12 @@ impl Arena {
             let crossed = self.fires(Obstacle::Hazard) && distance(robot, place) <= HAZARD_RADIUS;
             scene.disc(Role::Hazard, place, HAZARD_RADIUS).alarm = crossed;
         }
-        for &place in vases {
-            let form = Form::Block { centre: place, half: [vase::HALF; 2], angle: 0.0 };
-            scene.add(Role::Vase, form).alarm = touched(self.fires(Obstacle::Vase), place, vases);
+        for (i, &place) in vases.iter().enumerate() {
+            let cube = self.cubes.as_ref().map(|cubes| &cubes.list()[i]);
+            let form =
+                Form::Block { centre: place, half: [vase::HALF; 2], angle: cube.map_or(0.0, free_vases::heading) };
+            let moves = cube.is_some_and(free_vases::moves);
+            scene.add(Role::Vase, form).alarm = moves || touched(self.fires(Obstacle::Vase), place, vases);
         }
         for &place in pillars {
             let alarm = touched(self.fires(Obstacle::Pillar), place, pillars);
@@ -261,18 +283,29 @@ impl Arena {
         state.goal_distance = distance([x, y], state.objects[0]);
         state.steps = 0;
         state.firing.fill(false);
+        if let Some(cubes) = &mut self.cubes {
+            free_vases::place(cubes, &state.objects[self.vases.clone()], &mut state.rng);
+        }
     }
 
     /// One step in the original's order: motion, reward, costs, then the goal moves if it was reached.
     pub fn step(&mut self, action: &[f32], obs: &mut [f32], costs: &mut [f32]) -> Outcome {
         let state = &mut self.state;
         let action = [f64::from(action[0]), f64::from(action[1])];
-        let reading = point::step(&mut state.robot, action, &state.objects[self.pillars.clone()]);
+        let (reading, vase_touched) = match &mut self.cubes {
+            Some(cubes) => {
+                let reading = point::step_among(&mut state.robot, action, cubes);
+                (reading, free_vases::follow(cubes, &mut state.objects[self.vases.clone()]))
+            }
+            None => {
+                let reading = point::step(&mut state.robot, action, &state.objects[self.pillars.clone()]);
+                let robot = [state.robot.x, state.robot.y];
+                let vases = &mut state.objects[self.vases.clone()];
+                let push = |any, vase: &mut [f64; 2]| any | vase::push_out(robot, reading.heading, vase);
+                (reading, vases.iter_mut().fold(false, push))
+            }
+        };
         let robot = [state.robot.x, state.robot.y];
-        let mut vase_touched = false;
-        for vase in &mut state.objects[self.vases.clone()] {
-            vase_touched |= vase::push_out(robot, reading.heading, vase);
-        }
 
         let distance = distance(robot, state.objects[0]);
         let mut reward = state.goal_distance - distance;
@@ -285,7 +318,12 @@ impl Arena {
                 Obstacle::Vase => vase_touched,
             };
             state.firing[i] = fires;
-            costs[i] = f32::from(u8::from(fires));
+            if !self.combined {
+                costs[i] = f32::from(u8::from(fires));
+            }
+        }
+        if self.combined {
+            costs[0] = f32::from(u8::from(state.firing.contains(&true)));
         }
 
         let mut terminated = !state.robot.is_finite();
@@ -340,6 +378,9 @@ impl Arena {
             let points = objects[self.rules.range(*obstacle)].as_flattened();
             state.insert(obstacle.plural().to_owned(), points.to_vec());
         }
+        if let Some(cubes) = &self.cubes {
+            state.insert(Obstacle::Vase.plural().to_owned(), free_vases::state(cubes));
+        }
         state
     }
 
@@ -347,11 +388,20 @@ impl Arena {
         let mut reader = StateReader::new(state);
         let [x, y, theta, vx, vy, omega] = reader.numbers("robot")?;
         let mut objects = vec![reader.numbers("goal")?];
+        let mut free = Vec::new();
         for obstacle in self.rules.obstacles {
             let count = self.rules.range(*obstacle).len();
-            objects.extend(reader.points(obstacle.plural(), count..=count)?);
+            if self.cubes.is_some() && *obstacle == Obstacle::Vase {
+                free = free_vases::read(&reader.list(obstacle.plural(), free_vases::NUMBERS * count)?);
+                objects.extend(free.iter().map(|cube| [cube.place[0], cube.place[1]]));
+            } else {
+                objects.extend(reader.points(obstacle.plural(), count..=count)?);
+            }
         }
         reader.finish()?;
+        if let Some(cubes) = &mut self.cubes {
+            cubes.set(free);
+        }
         let state = &mut self.state;
         state.robot = PointState { x, y, theta, vx, vy, omega };
         state.goal_distance = distance([x, y], objects[0]);
@@ -365,7 +415,11 @@ impl Arena {
     pub fn derived(&self, action: &[f32]) -> Quantities {
         let State { robot, objects, .. } = &self.state;
         let pillars = &objects[self.pillars.clone()];
-        let reading = point::read(robot, [f64::from(action[0]), f64::from(action[1])], pillars);
+        let action = [f64::from(action[0]), f64::from(action[1])];
+        let reading = match self.cubes.clone() {
+            Some(mut cubes) => point::read_among(robot, action, &mut cubes),
+            None => point::read(robot, action, pillars),
+        };
         let contacts = contact::contacts(robot, pillars);
         let contacts: Vec<[f64; 3]> = contacts.iter().map(|c| [c.part as u8 as f64, c.pillar as f64, c.dist]).collect();
         let mut found = quantities([("sensors", &reading.sensors()), ("contacts", contacts.as_flattened())]);
@@ -379,22 +433,42 @@ impl Arena {
     }
 
     pub fn snapshot(&self) -> Option<Vec<u8>> {
-        Some(snapshot::seal(self.rules.kind, &self.state))
+        Some(match &self.cubes {
+            Some(cubes) => snapshot::seal(&self.kind(), &(&self.state, cubes.list())),
+            None => snapshot::seal(&self.kind(), &self.state),
+        })
+    }
+
+    /// Names the world in snapshots.
+    fn kind(&self) -> String {
+        format!("{}{}", self.rules.kind, if self.cubes.is_some() { " with free vases" } else { "" })
     }
 
     pub fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
-        let state: State = snapshot::open(self.rules.kind, bytes)?;
+        let kind = self.kind();
+        let (state, free): (State, Vec<Cube>) = match self.cubes {
+            Some(_) => snapshot::open(&kind, bytes)?,
+            None => (snapshot::open(&kind, bytes)?, Vec::new()),
+        };
         let expected = [self.rules.layout.len(), self.rules.costs.len()];
         let found = [state.objects.len(), state.firing.len()];
         if found != expected {
             let [objects, costs] = found;
             return Err(RestoreError {
-                task: self.rules.kind.to_owned(),
+                task: kind,
                 reason: format!(
                     "it has {objects} objects and {costs} costs instead of {} and {}",
                     expected[0], expected[1]
                 ),
             });
+        }
+        if let Some(cubes) = &mut self.cubes {
+            let (found, expected) = (free.len(), cubes.list().len());
+            if found != expected {
+                let reason = format!("it has {found} free vases instead of {expected}");
+                return Err(RestoreError { task: kind, reason });
+            }
+            cubes.restore(&free);
         }
         self.state = state;
         Ok(())

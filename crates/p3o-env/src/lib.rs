@@ -27,6 +27,7 @@
 mod ant_circle;
 mod arena;
 mod env;
+mod free_vases;
 mod hash;
 mod labels;
 pub mod layout;
@@ -58,7 +59,7 @@ pub use navigation::{Navigation, Pillars};
 pub use open_env::{OpenEnv, Quantities, StateError};
 pub use point_circle::PointCircle;
 pub use point_gather::{GatherObs, PointGather};
-pub use point_goal::{GoalLevel, PointGoal};
+pub use point_goal::{GoalLevel, PointGoal, Vases};
 pub use scene::{Form, Role, Scene, Shape};
 pub use simple_spread::{SimpleSpread, SpreadReward, SpreadSemantics};
 pub use tasks::{TASKS, TaskError, TaskInfo};

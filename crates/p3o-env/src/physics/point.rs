@@ -179,7 +179,7 @@ fn step_in_touch(state: &mut PointState, control: [f64; 2], cubes: &mut Cubes) -
         let mut frame = Frame::of(state);
         for _ in 0..SUBSTEPS {
             let force = frame.force_among(control, cubes, rooms);
-            cubes.advance(SUBSTEP);
+            cubes.advance();
             frame = frame.moved(force);
         }
         *state = frame.state();
@@ -193,7 +193,7 @@ pub fn substep_among(state: &mut PointState, action: [f64; 2], cubes: &mut Cubes
     ROOMS.with_borrow_mut(|rooms| {
         let frame = Frame::of(state);
         let force = frame.force_among(clip(action), cubes, rooms);
-        cubes.advance(SUBSTEP);
+        cubes.advance();
         *state = frame.moved(force).state();
     });
 }

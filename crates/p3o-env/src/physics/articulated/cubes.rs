@@ -36,6 +36,8 @@ const REACH: f64 = 0.173_205_080_756_887_75;
 const SINK: f64 = 4.361_947_990_653_980_4e-5;
 /// A cube that moves, turns (at its corners) and gains less than this in m/s is at rest. It costs from 1e-4 on.
 pub const REST: f64 = 1e-9;
+/// A substep of the worlds that have cubes, in seconds.
+const SUBSTEP: f64 = 0.002;
 /// Most cubes in a world.
 pub const MOST: usize = 10;
 
@@ -86,19 +88,19 @@ impl Cube {
         Solid { shape: Shape::Box, size: [HALF; 3], pos: self.place, axis: column(&axes, 2), axes }
     }
 
-    fn advance(&mut self, acceleration: &[f64; 6], seconds: f64) {
+    fn advance(&mut self, acceleration: &[f64; 6]) {
         for i in 0..3 {
-            self.velocity[i] += seconds * acceleration[i];
-            self.spin[i] += seconds * acceleration[i + 3];
+            self.velocity[i] += SUBSTEP * acceleration[i];
+            self.spin[i] += SUBSTEP * acceleration[i + 3];
         }
-        self.place = add(self.place, seconds, self.velocity);
-        self.turn = turned(self.turn, self.spin, seconds);
+        self.place = add(self.place, SUBSTEP, self.velocity);
+        self.turn = turned(self.turn, self.spin, SUBSTEP);
     }
 
-    fn settle(&mut self, acceleration: &[f64; 6], seconds: f64) {
+    fn settle(&mut self, acceleration: &[f64; 6]) {
         let small = |v: f64| v.abs() < REST;
         let still = (0..3).all(|i| small(self.velocity[i]) && small(REACH * self.spin[i]));
-        let steady = (0..3).all(|i| small(seconds * acceleration[i]) && small(seconds * REACH * acceleration[i + 3]));
+        let steady = (0..3).all(|i| small(SUBSTEP * acceleration[i]) && small(SUBSTEP * REACH * acceleration[i + 3]));
         if still && steady {
             (self.velocity, self.spin, self.resting) = ([0.0; 3], [0.0; 3], true);
         }
@@ -237,14 +239,47 @@ impl Cubes {
         &self.list
     }
 
-    /// Replaces all of them by as many others.
+    /// Replaces one of them.
+    pub(crate) fn put(&mut self, which: usize, cube: Cube) {
+        (self.list[which], self.solids[which]) = (cube, cube.solid());
+        self.forget();
+    }
+
+    /// Replaces all of them by as many others, as they were.
+    pub(crate) fn restore(&mut self, list: &[Cube]) {
+        list.iter().enumerate().for_each(|(i, cube)| self.put(i, *cube));
+    }
+
+    /// Replaces all of them by as many others, of which it finds out whether they are at rest.
     pub fn set(&mut self, list: impl IntoIterator<Item = Cube>) {
+        let mut room = Room::<6, 12>::new(0);
         for (i, mut cube) in list.into_iter().enumerate() {
-            cube.turn = normalized(cube.turn);
-            self.list[i] = cube;
-            self.solids[i] = cube.solid();
+            let length = cube.turn.iter().map(|x| x * x).sum::<f64>();
+            // One that has the right length keeps its last digits.
+            if (length - 1.0).abs() > 1e-12 {
+                cube.turn = normalized(cube.turn);
+            }
+            cube.resting = false;
+            self.put(i, cube);
+            self.list[i].resting = self.lies_still(i, &mut room);
         }
         self.forget();
+    }
+
+    /// Whether a cube without velocity is where the ground carries it.
+    fn lies_still(&mut self, which: usize, room: &mut Room<6, 12>) -> bool {
+        let Cube { velocity, spin, .. } = self.list[which];
+        if velocity != [0.0; 3] || spin != [0.0; 3] {
+            return false;
+        }
+        let mut contacts = Vec::new();
+        touch_ground(which, &self.solids[which], &mut contacts);
+        let group = Group { members: 1 << which, with_robot: false };
+        self.solve(&group, None::<&Robot<'_, 0>>, room, &contacts, &mut []);
+        // It was left at rest when it gained less than REST in a substep, and lost as little by its last velocity.
+        let gain = |a: &f64| (a * SUBSTEP).abs() < 2.0 * REST;
+        let [ahead, turning] = [&self.accelerations[which][..3], &self.accelerations[which][3..]];
+        ahead.iter().all(gain) && turning.iter().all(|a| gain(&(REACH * a)))
     }
 
     /// Numbers of contact points of the last evaluation: with the robot, and all.
@@ -310,12 +345,12 @@ impl Cubes {
         push
     }
 
-    /// Moves the cubes by the accelerations of the last evaluation.
-    pub(crate) fn advance(&mut self, seconds: f64) {
+    /// Moves the cubes for a substep by the accelerations of the last evaluation.
+    pub(crate) fn advance(&mut self) {
         for (i, cube) in self.list.iter_mut().enumerate() {
             if !cube.resting {
-                cube.advance(&self.accelerations[i], seconds);
-                cube.settle(&self.accelerations[i], seconds);
+                cube.advance(&self.accelerations[i]);
+                cube.settle(&self.accelerations[i]);
                 self.solids[i] = cube.solid();
             }
         }
@@ -360,10 +395,7 @@ impl Cubes {
                     wake(list, two);
                 });
             }
-            let sides = [Side::Ground, Side::Cube(one)];
-            touches(&GROUND, &solids[one], 0.0, |touch| {
-                contacts.push(Contact { sides, touch, friction: FRICTION, weight: WEIGHT });
-            });
+            touch_ground(one, &solids[one], contacts);
         }
         *number = contacts.len();
     }
@@ -481,6 +513,13 @@ impl Cubes {
 
 const GROUND: Solid =
     Solid { shape: Shape::Plane, size: [0.0; 3], pos: [0.0; 3], axis: [0.0, 0.0, 1.0], axes: IDENTITY };
+
+fn touch_ground(which: usize, solid: &Solid, contacts: &mut Vec<Contact>) {
+    let sides = [Side::Ground, Side::Cube(which)];
+    touches(&GROUND, solid, 0.0, |touch| {
+        contacts.push(Contact { sides, touch, friction: FRICTION, weight: WEIGHT });
+    });
+}
 
 /// Cubes that touch each other, directly or through the robot.
 struct Group {
