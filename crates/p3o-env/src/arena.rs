@@ -514,8 +514,8 @@ macro_rules! world_of_an_arena {
             $crate::env::forward_to!(arena);
         }
 
-        /// State: `robot` (x, y, heading and their rates), `goal` and the obstacles by name. Derived: sensors, lidars,
-        /// contacts.
+        /// State: `robot` (x, y, heading and their rates), `goal` and the obstacles by name, of a free vase place,
+        /// quaternion, velocity and turn rates. Derived: sensors, lidars, contacts.
         impl $crate::OpenEnv for $world {
             fn state(&self) -> $crate::Quantities {
                 self.arena.state()

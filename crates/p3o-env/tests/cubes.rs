@@ -97,7 +97,7 @@ fn contacts_and_motion_are_the_originals() {
         count(|state| state.contacts[0] > 0) >= 80 && count(|state| state.between > 0) >= 50,
         "states of all kinds"
     );
-    // Cubes that stand side by side have edges at the same height, where rounding decides which corners are inside.
+    // Of cubes side by side, and rarely of the robot and a cube, some corners count here and not in the original.
     let differ = all.iter().filter(|(state, contacts, ..)| *contacts != state.contacts).count();
     assert!(differ <= 9, "{differ} states have other contacts");
     let same = || all.iter().filter(|(state, contacts, ..)| *contacts == state.contacts);
