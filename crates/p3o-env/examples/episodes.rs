@@ -1,39 +1,70 @@
-//! Random episodes of a task: `cargo run --release -p p3o-env --example episodes TASK [EPISODES] [SEED] [HOLD] [OPTION=NUMBER ...]`.
+//! Episodes of a task: `cargo run --release -p p3o-env --example episodes TASK [EPISODES] [SEED | seek] [HOLD] [OPTION=NUMBER ...]`.
 //!
-//! Actions are uniform within [-1, 1], and each is held for so many steps (1 unless given). Prints a line per episode: return, sum
-//! of the first cost, length.
+//! Actions are uniform within [-1, 1], and each is held for so many steps (1 unless given); with `seek`, in worlds with a goal's lidar, they
+//! drive where it is brightest. Prints a line per episode: return, sum of each cost, where there are several the number of
+//! steps with any, length.
+
+use std::collections::BTreeMap;
+use std::f32::consts::TAU;
 
 use p3o_env::tasks;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 fn main() -> Result<(), p3o_env::TaskError> {
-    let args: Vec<String> = std::env::args().skip(1).collect();
+    let (options, args): (Vec<String>, Vec<String>) = std::env::args().skip(1).partition(|word| word.contains('='));
     let task = args.first().map_or("PointGoal", String::as_str);
     let number = |i: usize, default: u64| args.get(i).and_then(|word| word.parse().ok()).unwrap_or(default);
     let (episodes, seed, hold) = (number(1, 100), number(2, 0), number(3, 1));
-    let options = args.iter().skip(4).filter_map(|word| word.split_once('='));
-    let options = options.filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?))).collect();
+    let seeks = args.get(2).is_some_and(|word| word == "seek");
+    let option = |word: &String| {
+        let (name, value) = word.split_once('=')?;
+        Some((name.to_owned(), value.parse().ok()?))
+    };
+    let options: BTreeMap<String, f64> = options.iter().filter_map(option).collect();
     let mut env = tasks::make(task, &options)?;
     let (mut obs, mut costs) = (vec![0.0; env.spec().obs_dim], vec![0.0; env.spec().costs.len()]);
     let mut action = vec![0.0; env.spec().action_width()];
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     for _ in 0..episodes {
         env.reset(rng.random(), &mut obs);
-        let (mut ret, mut cost, mut len) = (0.0, 0.0, 0);
+        let (mut ret, mut sums, mut any, mut len) = (0.0, vec![0.0; costs.len()], 0, 0);
         loop {
-            if len % hold == 0 {
+            if seeks {
+                action.copy_from_slice(&seek(&obs));
+            } else if len % hold == 0 {
                 action.iter_mut().for_each(|a| *a = rng.random_range(-1.0..1.0));
             }
             let outcome = env.step(&action, &mut obs, &mut costs);
             ret += f64::from(outcome.reward);
-            cost += f64::from(costs[0]);
+            sums.iter_mut().zip(&costs).for_each(|(sum, cost)| *sum += f64::from(*cost));
+            any += usize::from(costs.iter().any(|cost| *cost > 0.0));
             len += 1;
             if outcome.terminated || outcome.truncated {
                 break;
             }
         }
-        println!("{ret} {cost} {len}");
+        let mut words = vec![ret.to_string()];
+        words.extend(sums.iter().map(f64::to_string));
+        if sums.len() > 1 {
+            words.push(any.to_string());
+        }
+        println!("{} {len}", words.join(" "));
     }
     Ok(())
+}
+
+/// Towards the goal: forward as far as it is ahead, and turning by twice its angle.
+fn seek(obs: &[f32]) -> [f32; 2] {
+    let (mut x, mut y) = (0.0, 0.0);
+    for (i, bin) in obs[12..28].iter().enumerate() {
+        let angle = (i as f32 + 0.5) * TAU / 16.0;
+        x += bin * angle.cos();
+        y += bin * angle.sin();
+    }
+    if x == 0.0 && y == 0.0 {
+        return [1.0, 0.3];
+    }
+    let off = y.atan2(x);
+    [off.cos().clamp(-1.0, 1.0), (2.0 * off).clamp(-1.0, 1.0)]
 }

@@ -10,11 +10,13 @@ use crate::labels::counted;
 use crate::layout::{Layout, Rect};
 use crate::lidar::{self, BINS, Sighting};
 use crate::open_env::StateReader;
+use crate::physics::articulated::cubes::{Cube, Cubes};
 use crate::physics::contact::PILLAR_RADIUS;
-use crate::robot::Driver;
+use crate::physics::point;
+use crate::robot::{Driver, Point};
 use crate::{
     ActionSpace, CostSpec, EnvSpec, Form, Label, Labels, Outcome, Quantities, RestoreError, Role, Scene, StateError,
-    snapshot, vase,
+    free_vases, snapshot, vase,
 };
 
 const HORIZON: usize = 1000;
@@ -44,7 +46,7 @@ pub(crate) enum Obstacle {
     Hazard,
     /// A solid cylinder: costs while touched.
     Pillar,
-    /// A light cube: costs while pushed.
+    /// A light cube: costs while pushed, and one that is a free body until it lies still.
     Vase,
 }
 
@@ -115,9 +117,9 @@ pub struct ArenaView<'a> {
     pub hazards: &'a [[f64; 2]],
     /// Centres of the pillars, cylinders of radius 0.2.
     pub pillars: &'a [[f64; 2]],
-    /// Centres of the vases, squares of half-side 0.1.
+    /// Centres of the vases, cubes of half-side 0.1.
     pub vases: &'a [[f64; 2]],
-    /// Which costs the last step gave, in the order of [`EnvSpec::costs`].
+    /// Which kinds of obstacle the last step gave a cost for, in the order of [`EnvSpec::costs`] where each has its own.
     pub firing: &'a [bool],
 }
 
@@ -133,6 +135,14 @@ struct State<S> {
     firing: Vec<bool>,
 }
 
+/// Vases that are free bodies, and how a robot moves among them.
+#[derive(Clone, Debug)]
+struct Free<R: Driver> {
+    cubes: Cubes,
+    step: fn(&mut R::State, &[f32], &mut Cubes) -> R::Reading,
+    read: fn(&R::State, &[f32], &mut Cubes) -> R::Reading,
+}
+
 /// One running world.
 #[derive(Clone, Debug)]
 pub(crate) struct Arena<R: Driver> {
@@ -145,7 +155,23 @@ pub(crate) struct Arena<R: Driver> {
     pub goal_bonus: f64,
     /// How many of the sensors, counted from the first, are left out of observations.
     hidden: usize,
+    /// Whether all costs are one.
+    combined: bool,
+    /// The vases, where they are free bodies; their places are among the objects too.
+    free: Option<Free<R>>,
     state: State<R::State>,
+}
+
+impl Arena<Point> {
+    /// Makes vases free bodies, in the initial state of seed 0.
+    pub fn free_vases(&mut self) {
+        self.free = Some(Free {
+            cubes: free_vases::room(self.vases.len()),
+            step: |robot, action, cubes| point::step_among(robot, [0, 1].map(|i| f64::from(action[i])), cubes),
+            read: |robot, action, cubes| point::read_among(robot, [0, 1].map(|i| f64::from(action[i])), cubes),
+        });
+        self.begin(0);
+    }
 }
 
 impl<R: Driver> Arena<R> {
@@ -170,6 +196,8 @@ impl<R: Driver> Arena<R> {
             vases: rules.range(Obstacle::Vase),
             goal_bonus: 1.0,
             hidden: 0,
+            combined: false,
+            free: None,
             state,
         };
         arena.begin(0);
@@ -184,6 +212,12 @@ impl<R: Driver> Arena<R> {
     pub fn hide_velocity(&mut self) {
         self.hidden = MOTION_SENSORS;
         self.spec.obs_dim = self.rules.spec(R::SENSORS).obs_dim - MOTION_SENSORS;
+    }
+
+    /// Makes one cost of all: 1 in a step in which any of them is.
+    pub fn combine_costs(&mut self, limit: f64) {
+        self.combined = true;
+        self.spec.costs = vec![CostSpec::new("combined", limit).per_step(1.0)];
     }
 
     pub fn labels(&self) -> Labels {
@@ -223,9 +257,12 @@ impl<R: Driver> Arena<R> {
             let crossed = self.fires(Obstacle::Hazard) && distance(robot, place) <= HAZARD_RADIUS;
             scene.disc(Role::Hazard, place, HAZARD_RADIUS).alarm = crossed;
         }
-        for &place in vases {
-            let form = Form::Block { centre: place, half: [vase::HALF; 2], angle: 0.0 };
-            scene.add(Role::Vase, form).alarm = touched(self.fires(Obstacle::Vase), place, vases);
+        for (i, &place) in vases.iter().enumerate() {
+            let cube = self.free.as_ref().map(|free| &free.cubes.list()[i]);
+            let form =
+                Form::Block { centre: place, half: [vase::HALF; 2], angle: cube.map_or(0.0, free_vases::heading) };
+            let moves = cube.is_some_and(free_vases::moves);
+            scene.add(Role::Vase, form).alarm = moves || touched(self.fires(Obstacle::Vase), place, vases);
         }
         for &place in pillars {
             let alarm = touched(self.fires(Obstacle::Pillar), place, pillars);
@@ -255,17 +292,28 @@ impl<R: Driver> Arena<R> {
         state.goal_distance = distance(place, state.objects[0]);
         state.steps = 0;
         state.firing.fill(false);
+        if let Some(Free { cubes, .. }) = &mut self.free {
+            free_vases::place(cubes, &state.objects[self.vases.clone()], &mut state.rng);
+        }
     }
 
     /// One step in the original's order: motion, reward, costs, then the goal moves if it was reached.
     pub fn step(&mut self, action: &[f32], obs: &mut [f32], costs: &mut [f32]) -> Outcome {
         let state = &mut self.state;
-        let reading = self.robot.step(&mut state.robot, action, &state.objects[self.pillars.clone()]);
+        let (reading, vase_touched) = match &mut self.free {
+            Some(Free { cubes, step, .. }) => {
+                let reading = step(&mut state.robot, action, cubes);
+                (reading, free_vases::follow(cubes, &mut state.objects[self.vases.clone()]))
+            }
+            None => {
+                let reading = self.robot.step(&mut state.robot, action, &state.objects[self.pillars.clone()]);
+                let vases = &mut state.objects[self.vases.clone()];
+                let push = |any, vase: &mut [f64; 2]| any | R::push(&state.robot, &reading, vase);
+                let touched = vases.iter_mut().fold(false, push);
+                (reading, touched)
+            }
+        };
         let robot = R::place(&state.robot);
-        let mut vase_touched = false;
-        for vase in &mut state.objects[self.vases.clone()] {
-            vase_touched |= R::push(&state.robot, &reading, vase);
-        }
 
         let distance = distance(robot, state.objects[0]);
         let mut reward = state.goal_distance - distance;
@@ -278,7 +326,12 @@ impl<R: Driver> Arena<R> {
                 Obstacle::Vase => vase_touched,
             };
             state.firing[i] = fires;
-            costs[i] = f32::from(u8::from(fires));
+            if !self.combined {
+                costs[i] = f32::from(u8::from(fires));
+            }
+        }
+        if self.combined {
+            costs[0] = f32::from(u8::from(state.firing.contains(&true)));
         }
 
         let mut terminated = !R::is_finite(&state.robot);
@@ -333,6 +386,9 @@ impl<R: Driver> Arena<R> {
             let points = objects[self.rules.range(*obstacle)].as_flattened();
             state.insert(obstacle.plural().to_owned(), points.to_vec());
         }
+        if let Some(Free { cubes, .. }) = &self.free {
+            state.insert(Obstacle::Vase.plural().to_owned(), free_vases::state(cubes));
+        }
         state
     }
 
@@ -340,11 +396,20 @@ impl<R: Driver> Arena<R> {
         let mut reader = StateReader::new(state);
         let robot = R::take(&mut reader)?;
         let mut objects = vec![reader.numbers("goal")?];
+        let mut list = Vec::new();
         for obstacle in self.rules.obstacles {
             let count = self.rules.range(*obstacle).len();
-            objects.extend(reader.points(obstacle.plural(), count..=count)?);
+            if self.free.is_some() && *obstacle == Obstacle::Vase {
+                list = free_vases::read(&reader.list(obstacle.plural(), free_vases::NUMBERS * count)?);
+                objects.extend(list.iter().map(|cube| [cube.place[0], cube.place[1]]));
+            } else {
+                objects.extend(reader.points(obstacle.plural(), count..=count)?);
+            }
         }
         reader.finish()?;
+        if let Some(Free { cubes, .. }) = &mut self.free {
+            cubes.set(list);
+        }
         let state = &mut self.state;
         state.goal_distance = distance(R::place(&robot), objects[0]);
         state.robot = robot;
@@ -359,7 +424,10 @@ impl<R: Driver> Arena<R> {
         let State { robot, objects, .. } = &self.state;
         let pillars = &objects[self.pillars.clone()];
         let mut body = self.robot.clone();
-        let reading = body.read(robot, action, pillars);
+        let reading = match self.free.clone() {
+            Some(Free { mut cubes, read, .. }) => read(robot, action, &mut cubes),
+            None => body.read(robot, action, pillars),
+        };
         let contacts = body.contacts(robot, pillars);
         let mut found = Quantities::from([
             ("sensors".to_owned(), R::sensors(&reading).as_ref().to_vec()),
@@ -377,26 +445,46 @@ impl<R: Driver> Arena<R> {
     }
 
     pub fn snapshot(&self) -> Option<Vec<u8>> {
-        Some(snapshot::seal(self.rules.kind, &self.state))
+        Some(match &self.free {
+            Some(Free { cubes, .. }) => snapshot::seal(&self.kind(), &(&self.state, cubes.list())),
+            None => snapshot::seal(&self.kind(), &self.state),
+        })
+    }
+
+    /// Names the world in snapshots.
+    fn kind(&self) -> String {
+        format!("{}{}", self.rules.kind, if self.free.is_some() { " with free vases" } else { "" })
     }
 
     pub fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
-        let state: State<R::State> = snapshot::open(self.rules.kind, bytes)?;
+        let kind = self.kind();
+        let (state, list): (State<R::State>, Vec<Cube>) = match self.free {
+            Some(_) => snapshot::open(&kind, bytes)?,
+            None => (snapshot::open(&kind, bytes)?, Vec::new()),
+        };
         if !R::fits(&state.robot) {
             let reason = "its robot has another number of joints".to_owned();
-            return Err(RestoreError { task: self.rules.kind.to_owned(), reason });
+            return Err(RestoreError { task: kind, reason });
         }
         let expected = [self.rules.layout.len(), self.rules.costs.len()];
         let found = [state.objects.len(), state.firing.len()];
         if found != expected {
             let [objects, costs] = found;
             return Err(RestoreError {
-                task: self.rules.kind.to_owned(),
+                task: kind,
                 reason: format!(
                     "it has {objects} objects and {costs} costs instead of {} and {}",
                     expected[0], expected[1]
                 ),
             });
+        }
+        if let Some(Free { cubes, .. }) = &mut self.free {
+            let (found, expected) = (list.len(), cubes.list().len());
+            if found != expected {
+                let reason = format!("it has {found} free vases instead of {expected}");
+                return Err(RestoreError { task: kind, reason });
+            }
+            cubes.restore(&list);
         }
         self.state = state;
         Ok(())
@@ -443,7 +531,7 @@ macro_rules! world_of_an_arena {
         }
 
         /// State: the robot (the Point's `robot`: x, y, heading and their rates; the Car's `qpos` and `qvel`), `goal` and the
-        /// obstacles by name. Derived: sensors, lidars, contacts.
+        /// obstacles by name, of a free vase place, quaternion, velocity and turn rates. Derived: sensors, lidars, contacts.
         impl $crate::OpenEnv for $world {
             fn state(&self) -> $crate::Quantities {
                 self.arena.state()

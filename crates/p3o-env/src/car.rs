@@ -51,6 +51,7 @@ impl std::fmt::Debug for Car {
 }
 
 /// What the Car senses at one moment.
+#[derive(Clone, Debug)]
 pub(crate) struct CarReading {
     sensors: [f64; Car::SENSORS],
     /// Axes of the body, in columns.

@@ -16,7 +16,7 @@ pub(crate) trait Robot: Clone + std::fmt::Debug {
     /// Where it is and how it moves.
     type State: Clone + std::fmt::Debug + Serialize + DeserializeOwned;
     /// What it knows after a step.
-    type Reading;
+    type Reading: Clone + std::fmt::Debug;
     /// Its sensors' numbers; accelerometer, velocimeter, gyro and magnetometer come first.
     type Sensors: AsRef<[f64]>;
     const SENSORS: usize;

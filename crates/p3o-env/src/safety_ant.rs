@@ -35,6 +35,7 @@ impl std::fmt::Debug for SafetyAnt {
 }
 
 /// What it senses at one moment.
+#[derive(Clone, Debug)]
 pub(crate) struct AntReading {
     sensors: [f64; SafetyAnt::SENSORS],
     axes: [[f64; 3]; 3],

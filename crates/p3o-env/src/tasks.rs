@@ -8,7 +8,7 @@ use crate::robot::Point;
 use crate::safety_ant::SafetyAnt;
 use crate::{
     AntCircle, CarGoal, CircleStart, Env, GatherObs, GoalLevel, Joint, Navigation, OpenEnv, Pillars, PointCircle,
-    PointGather, PointGoal, Runner, SimpleSpread, SpreadReward, SpreadSemantics, Team, Velocity,
+    PointGather, PointGoal, Runner, SimpleSpread, SpreadReward, SpreadSemantics, Team, Vases, Velocity,
 };
 
 /// A task that [`make`] can build.
@@ -154,6 +154,9 @@ pub const JOINT: &str = "joint";
 /// The option by which a task that was laid out anew has its former layout too, as the first of its words.
 pub const LAYOUT: &str = "layout";
 
+/// The option by which a task has vases that move as they did before they were free bodies, as the first of its words.
+pub const VASES: &str = "vases";
+
 const GOAL_BONUS: OptionInfo = OptionInfo {
     name: "goal_bonus",
     default: 1.0,
@@ -198,9 +201,30 @@ pub static TASKS: &[TaskInfo] = &[
                 allowed: Allowed::Words(&["nothing", "velocity"]),
                 summary: "velocity: no accelerometer, velocimeter and gyro, so that only memory tells how fast the robot is",
             },
+            OptionInfo {
+                name: VASES,
+                default: 2.0,
+                allowed: Allowed::Words(&["simple", "free", "auto"]),
+                summary: "simple: vases stop at once; free: they slide on and tip over as in Safety-Gymnasium; auto: free at level 2",
+            },
+            OptionInfo {
+                name: "costs",
+                default: 0.0,
+                allowed: Allowed::Words(&["separate", "combined"]),
+                summary: "of level 2; separate: hazards and vases; combined: one, 1 where either costs, as in Safety-Gymnasium",
+            },
         ],
         build: |values| {
-            let mut world = PointGoal::new(level(values)).with_goal_bonus(values.get("goal_bonus"));
+            let level = level(values);
+            let world = match values.get(VASES) {
+                0.0 => PointGoal::with_vases(level, Vases::Simple),
+                1.0 => PointGoal::with_vases(level, Vases::Free),
+                _ => PointGoal::new(level),
+            };
+            let mut world = world.with_goal_bonus(values.get("goal_bonus"));
+            if values.get("costs") == 1.0 && level == GoalLevel::Two {
+                world = world.with_combined_cost();
+            }
             if values.get("hide") == 1.0 {
                 world = world.with_hidden_velocity();
             }

@@ -1,6 +1,6 @@
-//! Vases: cubes of half-side 0.1 that weigh nothing beside the robot.
+//! Simple vases: cubes of half-side 0.1 that weigh nothing beside the robot.
 //!
-//! The original's vases are free bodies of eight milligrams that tumble when hit. Here a vase keeps its sides along the
+//! The original's vases are free bodies of eight milligrams that tumble when hit (`free_vases.rs`). A simple vase keeps its sides along the
 //! axes, slides where the robot pushes it, stops at once, and pushes neither the robot nor other vases.
 
 use crate::physics::point::{ARROW_AHEAD, ARROW_HALF, RADIUS};

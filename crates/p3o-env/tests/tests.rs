@@ -5,6 +5,7 @@ mod ant_circle;
 mod ant_textbook;
 mod bodies;
 mod circle;
+mod cubes;
 mod episodes;
 mod every_task;
 mod gather;

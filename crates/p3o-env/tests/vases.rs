@@ -1,6 +1,6 @@
-//! Vases give way: they are pushed, never overlap the robot after a step, and cost while pushed at level 2.
+//! Simple vases give way: they are pushed, never overlap the robot after a step, and cost while pushed at level 2. Free vases slide on and cost until they lie still.
 
-use p3o_env::{GoalLevel, PointGoal};
+use p3o_env::{Env, GoalLevel, OpenEnv, PointGoal, Vases};
 
 use crate::util::{distance, reset, step, towards};
 
@@ -28,7 +28,7 @@ fn overlaps(robot: [f64; 3], vase: [f64; 2]) -> bool {
 #[test]
 fn a_vase_is_pushed_and_never_overlaps() {
     for level in [GoalLevel::One, GoalLevel::Two] {
-        let mut world = PointGoal::new(level);
+        let mut world = PointGoal::with_vases(level, Vases::Simple);
         let mut pushed = 0;
         for seed in 0..5 {
             reset(&mut world, seed);
@@ -62,4 +62,94 @@ fn the_robot_does_not_feel_a_vase() {
         p3o_env::physics::point::step(&mut free, action.map(f64::from), &[]);
         assert_eq!(world.view().robot, [free.x, free.y, free.theta]);
     }
+}
+
+/// Vases of a world's state, thirteen numbers each.
+fn free(world: &PointGoal) -> Vec<[f64; 13]> {
+    world.state()["vases"].as_chunks::<13>().0.to_vec()
+}
+
+fn speed(vase: &[f64; 13]) -> f64 {
+    vase[7..10].iter().map(|v| v * v).sum::<f64>().sqrt()
+}
+
+#[test]
+fn a_free_vase_slides_on_and_costs_until_it_lies_still() {
+    let mut world = PointGoal::new(GoalLevel::Two);
+    let (mut moving, mut alone, mut turned) = (0, 0, 0);
+    for seed in 0..5 {
+        reset(&mut world, seed);
+        let start = free(&world);
+        for i in 0..400 {
+            let view = world.view();
+            // Into the first vase, and then away from it.
+            let action = if i % 100 < 80 { towards(&view, view.vases[0]) } else { [-1.0, 0.0] };
+            let costs = step(&mut world, action).costs;
+            let (vases, view) = (free(&world), world.view());
+            let moves = vases.iter().any(|vase| speed(vase) >= 1e-4);
+            assert!(costs[1] == 1.0 || !moves, "seed {seed}, step {i}");
+            let far = view.vases.iter().all(|place| distance(*place, [view.robot[0], view.robot[1]]) > 0.31);
+            assert!(costs[1] == 0.0 || moves || !far, "seed {seed}, step {i}: what is far is not touched");
+            assert!(view.vases.iter().zip(&vases).all(|(place, vase)| place[..] == vase[..2]));
+            moving += usize::from(moves);
+            alone += usize::from(moves && far);
+        }
+        // Heading of a vase that stands: twice the angle of its quaternion.
+        let angle = |vase: &[f64; 13]| 2.0 * vase[6].atan2(vase[3]);
+        turned += usize::from((angle(&free(&world)[0]) - angle(&start[0])).abs() > 0.1);
+    }
+    assert!(moving > 200 && alone > 0 && turned > 2, "{moving} {alone} {turned}");
+}
+
+#[test]
+fn a_state_of_free_vases_says_all_of_them() {
+    let mut world = PointGoal::new(GoalLevel::Two);
+    let mut copy = world.clone();
+    reset(&mut world, 3);
+    let mut moving = 0;
+    for i in 0..300 {
+        copy.set_state(world.state()).expect("a state of this world");
+        assert_eq!(copy.state(), world.state());
+        let action = towards(&world.view(), world.view().vases[0]);
+        let (a, b) = (step(&mut world, action), step(&mut copy, action));
+        // A goal that is reached is drawn anew, by each for itself.
+        if a.outcome.reward > 0.5 {
+            continue;
+        }
+        // The state holds the heading as an angle, and its cosine is found anew.
+        let (ours, theirs) = (free(&world), free(&copy));
+        let apart = |(a, b): (&[f64; 13], &[f64; 13])| a.iter().zip(b).map(|(x, y)| (x - y).abs()).fold(0.0, f64::max);
+        assert!(ours.iter().zip(&theirs).map(apart).fold(0.0, f64::max) < 1e-9, "step {i}");
+        assert_eq!(a.costs, b.costs, "step {i}");
+        moving += usize::from(ours.iter().any(|vase| speed(vase) > 0.0));
+    }
+    assert!(moving > 50, "{moving}");
+    let mut short = world.state();
+    short.insert("vases".to_owned(), vec![0.0; 20]);
+    let message = world.set_state(short).expect_err("too few").to_string();
+    assert_eq!(message, "\"vases\" has 20 numbers instead of 130");
+}
+
+#[test]
+fn a_combined_cost_is_one_where_either_is() {
+    let mut both = PointGoal::new(GoalLevel::Two);
+    let mut one = PointGoal::new(GoalLevel::Two).with_combined_cost();
+    let costs = &one.spec().costs;
+    assert_eq!((costs.len(), &*costs[0].name, costs[0].limit), (1, "combined", 25.0));
+    let mut counts = [0; 3];
+    for seed in 0..10 {
+        reset(&mut both, seed);
+        reset(&mut one, seed);
+        for i in 0..500 {
+            let view = both.view();
+            let aim = if i % 200 < 100 { view.hazards[0] } else { view.vases[0] };
+            let action = towards(&view, aim);
+            let (a, b) = (step(&mut both, action), step(&mut one, action));
+            assert_eq!(b.costs, [a.costs[0].max(a.costs[1])]);
+            assert_eq!(a.obs, b.obs);
+            (0..2).for_each(|k| counts[k] += usize::from(a.costs[k] > 0.0));
+            counts[2] += usize::from(a.costs == [1.0, 1.0]);
+        }
+    }
+    assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
 }

@@ -12,7 +12,7 @@
 //!
 //! Everything is expressed in the robot's own frame (see [`super::point`]), where M is constant.
 
-use super::point::{ARROW_AHEAD, ARROW_HALF, COUPLING, Frame, INERTIA, MASS, PointState, RADIUS};
+use super::point::{ARROW_AHEAD, ARROW_HALF, COUPLING, Frame, INERTIA, INVERSE_WEIGHT, MASS, PointState, RADIUS};
 
 /// Radius of every pillar.
 pub const PILLAR_RADIUS: f64 = 0.2;
@@ -20,8 +20,6 @@ pub const PILLAR_RADIUS: f64 = 0.2;
 /// K and B: a critically damped spring with time constant 0.02 s, scaled by the largest impedance.
 const STIFFNESS: f64 = 1.0 / (0.95 * 0.95 * 0.02 * 0.02);
 const DAMPING: f64 = 2.0 / (0.95 * 0.02);
-/// w: inverse translational weight of the robot's body, 2 / (3 m); a fixed pillar adds nothing.
-const INVERSE_WEIGHT: f64 = 2.0 / (3.0 * MASS);
 /// Sliding friction mu1, the same for both geoms.
 const SLIDING: f64 = 1.0;
 

@@ -18,8 +18,11 @@
 //! The drive saturates at an action of 0.05 and the turn servo is unstable in its linear band (one substep multiplies a
 //! deviation by -3.9): the chatter of the turn rate is the benchmark's own and is kept.
 
+use std::cell::RefCell;
+
 use serde::{Deserialize, Serialize};
 
+use crate::physics::articulated::cubes::{Cubes, Part, Robot, SmallRooms};
 use crate::physics::contact::{self, Contacts};
 
 /// Length of a substep in seconds.
@@ -45,6 +48,11 @@ const SLIDE_DAMPING: f64 = 0.01;
 const TURN_DAMPING: f64 = 0.005;
 const GEAR: f64 = 0.3;
 const DRIVE_LIMIT: f64 = 0.05;
+/// How easily a force moves the robot's body, on average over three directions.
+pub(crate) const INVERSE_WEIGHT: f64 = 2.0 / (3.0 * MASS);
+const SPHERE_FRICTION: [f64; 3] = [1.0, 0.01, 0.01];
+/// From the origin to beyond the arrow's far corners, hypot(0.15, 0.05, 0.05) = 0.1658.
+const FAR: f64 = 0.166;
 const GRAVITY: f64 = 9.81;
 const MAGNETIC_FIELD: f64 = 0.5;
 
@@ -146,6 +154,56 @@ pub fn step(state: &mut PointState, action: [f64; 2], pillars: &[[f64; 2]]) -> R
     frame.read(control, pillars)
 }
 
+thread_local! {
+    /// What the search for forces between cubes and the robot needs: nothing of it outlives a call, so the worlds of a thread share it.
+    static ROOMS: RefCell<SmallRooms> = RefCell::new(SmallRooms::new());
+}
+
+/// Advances one step among cubes that can be pushed, and reads the sensors at its end.
+#[inline]
+pub fn step_among(state: &mut PointState, action: [f64; 2], cubes: &mut Cubes) -> Reading {
+    // Drive, servo and centrifugal force change the velocity by less than 1 m/s within a step.
+    let far = FAR + SUBSTEP * SUBSTEPS as f64 * (state.vx.abs() + state.vy.abs() + 1.0);
+    cubes.forget();
+    if cubes.is_idle([state.x, state.y], far) {
+        return step(state, action, &[]);
+    }
+    step_in_touch(state, clip(action), cubes)
+}
+
+/// A step in which cubes may move.
+#[cold]
+#[inline(never)]
+fn step_in_touch(state: &mut PointState, control: [f64; 2], cubes: &mut Cubes) -> Reading {
+    ROOMS.with_borrow_mut(|rooms| {
+        let mut frame = Frame::of(state);
+        for _ in 0..SUBSTEPS {
+            let force = frame.force_among(control, cubes, rooms);
+            cubes.advance();
+            frame = frame.moved(force);
+        }
+        *state = frame.state();
+        frame.read_among(control, cubes, rooms)
+    })
+}
+
+/// Advances a single substep among cubes.
+pub fn substep_among(state: &mut PointState, action: [f64; 2], cubes: &mut Cubes) {
+    cubes.forget();
+    ROOMS.with_borrow_mut(|rooms| {
+        let frame = Frame::of(state);
+        let force = frame.force_among(clip(action), cubes, rooms);
+        cubes.advance();
+        *state = frame.moved(force).state();
+    });
+}
+
+/// Reads the sensors among cubes without moving, with `action` applied.
+pub fn read_among(state: &PointState, action: [f64; 2], cubes: &mut Cubes) -> Reading {
+    cubes.forget();
+    ROOMS.with_borrow_mut(|rooms| Frame::of(state).read_among(clip(action), cubes, rooms))
+}
+
 /// Advances a single substep.
 pub fn substep(state: &mut PointState, action: [f64; 2], pillars: &[[f64; 2]]) {
     let frame = Frame::of(state);
@@ -218,6 +276,29 @@ impl Frame {
             }
         }
         force
+    }
+
+    /// f and the force of the cubes that the robot touches.
+    fn force_among(&self, control: [f64; 2], cubes: &mut Cubes, rooms: &mut SmallRooms) -> [f64; 3] {
+        let force = self.force(control);
+        let pivot = [self.x, self.y, RADIUS];
+        let (ahead, left) = ([self.cos, self.sin, 0.0], [-self.sin, self.cos, 0.0]);
+        let up = [0.0, 0.0, 1.0];
+        let motions = [[[0.0; 3], ahead], [[0.0; 3], left], [up, [0.0; 3]]];
+        let arrow = [self.x + ARROW_AHEAD * self.cos, self.y + ARROW_AHEAD * self.sin, RADIUS];
+        let axes = [[self.cos, -self.sin, 0.0], [self.sin, self.cos, 0.0], up];
+        let parts = [
+            Part::ball(pivot, RADIUS, SPHERE_FRICTION, INVERSE_WEIGHT, pivot, motions),
+            Part::cube(arrow, ARROW_HALF, axes, INVERSE_WEIGHT, pivot, motions),
+        ];
+        let mass = [[MASS, 0.0, 0.0], [0.0, MASS, COUPLING], [0.0, COUPLING, INERTIA]];
+        let push = cubes.evaluate(&Robot { mass, force, velocity: self.v, parts: &parts, reach: FAR }, rooms);
+        std::array::from_fn(|i| force[i] + push[i])
+    }
+
+    fn read_among(self, control: [f64; 2], cubes: &mut Cubes, rooms: &mut SmallRooms) -> Reading {
+        let acc = PLAIN.times(self.force_among(control, cubes, rooms));
+        Reading { acceleration: [acc[0], acc[1]], ..self.read(control, &[]) }
     }
 
     /// One substep under this force.

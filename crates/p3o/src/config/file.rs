@@ -8,7 +8,7 @@ use std::fmt::Write;
 use toml::{Table, Value};
 
 /// The version that this program writes. A new setting raises it by one and adds to `upgrade.rs` what older files mean.
-pub const VERSION: i64 = 4;
+pub const VERSION: i64 = 5;
 
 impl Config {
     /// Writes it all, as [`Config::from_toml`] reads it.
@@ -41,10 +41,11 @@ impl Config {
         })?;
         match table.get("version") {
             None => upgrade::version_1(text),
+            Some(Value::Integer(4)) => Reader { text, table }.read().map(upgrade::version_4),
             Some(Value::Integer(old @ 2..VERSION)) => {
                 let old = *old;
-                let config =
-                    Reader { text, table: upgrade::settings_of_version_3(table) }.read().map(upgrade::version_3);
+                let reader = Reader { text, table: upgrade::settings_of_version_3(table) };
+                let config = reader.read().map(upgrade::version_4).map(upgrade::version_3);
                 if old == 2 { config.map(upgrade::version_2) } else { config }
             }
             Some(Value::Integer(VERSION)) => Reader { text, table }.read(),

@@ -3,7 +3,7 @@
 //! Version 1 had no `version`, kept the settings of all algorithms in three sections that every run carried, and put a
 //! constraint together from three settings. What it could say and today's settings cannot is refused by name. Version 2 is
 //! today's file but for how a policy chooses for several agents and for what version 3 lacks: some settings, and worlds
-//! that have been laid out anew.
+//! that have been laid out anew. Version 4 is today's file but for vases, which stopped at once.
 
 use super::sections::{Activation, Constraint, Init, Policy, Sum, Target, Team};
 use super::{Agents, Config, Method, known};
@@ -63,6 +63,14 @@ pub(super) fn settings_of_version_3(mut table: Table) -> Table {
 pub(super) fn version_3(mut config: Config) -> Config {
     if tasks::words(&config.task, tasks::LAYOUT).is_some() {
         config.env.entry(tasks::LAYOUT.to_string()).or_insert(0.0);
+    }
+    config
+}
+
+/// Vases of version 4 were simple ones only.
+pub(super) fn version_4(mut config: Config) -> Config {
+    if tasks::words(&config.task, tasks::VASES).is_some() {
+        config.env.entry(tasks::VASES.to_string()).or_insert(0.0);
     }
     config
 }
@@ -249,7 +257,7 @@ impl Version1 {
             ..config.critic
         };
         // Version 1 kept values that have no effect on the algorithm; today's file has no place for them.
-        Config::from_toml(&config.to_toml()).map(version_3).map(version_2)
+        Config::from_toml(&config.to_toml()).map(version_4).map(version_3).map(version_2)
     }
 
     /// The form that three settings of the constraint and one of the reward are today.

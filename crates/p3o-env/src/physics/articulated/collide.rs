@@ -1,5 +1,6 @@
 //! Where shapes touch, as MuJoCo finds it: the tangents of a contact matter, since its friction pyramid is not round.
 
+use super::boxes;
 use super::model::Shape;
 use super::space::{Mat3, Vec3, add, column, cross, dot, scale, sub, times};
 
@@ -46,6 +47,8 @@ pub(super) fn touches(one: &Solid, two: &Solid, margin: f64, mut found: impl FnM
             balls(one, one.pos, two, add(two.pos, x, axis), margin, found);
         }
         (Shape::Capsule, Shape::Capsule) => capsules(one, two, margin, found),
+        (Shape::Sphere, Shape::Box) => boxes::ball_box(one, two, margin, found),
+        (Shape::Box, Shape::Box) => boxes::boxes(one, two, margin, found),
         (one, two) => unreachable!("no body has a {one:?} that touches a {two:?}"),
     }
 }

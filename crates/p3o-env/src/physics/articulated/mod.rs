@@ -1,8 +1,10 @@
 #![doc = include_str!("README.md")]
 
 pub mod bodies;
+mod boxes;
 mod collide;
 mod constraints;
+pub mod cubes;
 mod engine;
 pub mod model;
 mod newton;
