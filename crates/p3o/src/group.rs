@@ -151,7 +151,11 @@ impl Group {
         let (policy_rng, critic_rngs) = shuffles.split_at_mut(1);
         let (mut actor, mut critics) = engine.parts();
         let mut policy = config.policy.clone();
-        if batch.entropy >= policy.entropy_below * (batch.actions.len() / batch.rows()) as f64 {
+        let components = (batch.actions.len() / batch.rows()) as f64;
+        if policy.entropy_mean {
+            policy.entropy /= components;
+        }
+        if batch.entropy >= policy.entropy_below * components {
             policy.entropy = 0.0;
         }
         let limits: Vec<f64> = round.signals.constraints().iter().map(|signal| signal.limit).collect();

@@ -90,4 +90,6 @@ fn an_entropy_bonus_counts_below_its_ceiling_only() {
     // A fresh policy has ln(2 pi e) / 2 - 0.5 = 0.9189 per action.
     assert_eq!(after_an_update(&["policy.entropy=0.1", "policy.entropy_below=0.918"]), without);
     assert_eq!(after_an_update(&["policy.entropy=0.1", "policy.entropy_below=0.92"]), with);
+    // PointGoal's actions have two components.
+    assert_eq!(after_an_update(&["policy.entropy=0.2", "policy.entropy_mean=true"]), with);
 }

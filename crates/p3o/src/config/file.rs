@@ -41,11 +41,14 @@ impl Config {
         })?;
         match table.get("version") {
             None => upgrade::version_1(text),
-            Some(Value::Integer(4)) => Reader { text, table }.read().map(upgrade::version_4),
             Some(Value::Integer(old @ 2..VERSION)) => {
                 let old = *old;
-                let reader = Reader { text, table: upgrade::settings_of_version_3(table) };
-                let config = reader.read().map(upgrade::version_4).map(upgrade::version_3);
+                let table = if old < 4 { upgrade::settings_of_version_3(table) } else { table };
+                let reader = Reader { text, table: upgrade::settings_of_version_4(table) };
+                let mut config = reader.read().map(upgrade::version_4);
+                if old < 4 {
+                    config = config.map(upgrade::version_3);
+                }
                 if old == 2 { config.map(upgrade::version_2) } else { config }
             }
             Some(Value::Integer(VERSION)) => Reader { text, table }.read(),

@@ -156,6 +156,8 @@ settings! {
         entropy: f64 = 0.0, Number(0.0, 1e6);
         /// The bonus counts only while the policy's mean entropy per component of an action is below this.
         entropy_below: f64 = 1000.0, Number(-1000.0, 1000.0);
+        /// Whether the bonus is for the mean entropy of an action's components instead of their sum.
+        entropy_mean: bool = false, Switch;
     }
 }
 

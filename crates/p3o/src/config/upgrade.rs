@@ -3,7 +3,7 @@
 //! Version 1 had no `version`, kept the settings of all algorithms in three sections that every run carried, and put a
 //! constraint together from three settings. What it could say and today's settings cannot is refused by name. Version 2 is
 //! today's file but for how a policy chooses for several agents and for what version 3 lacks: some settings, and worlds
-//! that have been laid out anew. Version 4 is today's file but for vases, which stopped at once.
+//! that have been laid out anew. Version 4 is today's file but for vases, which stopped at once, and entropy bonuses.
 
 use super::sections::{Activation, Constraint, Init, Policy, Sum, Target, Team};
 use super::{Agents, Config, Method, known};
@@ -65,6 +65,14 @@ pub(super) fn version_3(mut config: Config) -> Config {
         config.env.entry(tasks::LAYOUT.to_string()).or_insert(0.0);
     }
     config
+}
+
+/// What version 4 did not say: a bonus was for the sum of the components' entropies.
+pub(super) fn settings_of_version_4(mut table: Table) -> Table {
+    if let Some(policy) = table.get_mut("policy").and_then(Value::as_table_mut) {
+        policy.entry("entropy_mean").or_insert(Value::Boolean(false));
+    }
+    table
 }
 
 /// Vases of version 4 were simple ones only.
