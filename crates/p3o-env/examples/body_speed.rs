@@ -22,6 +22,7 @@ fn main() {
         (&bodies::ANT, 2, 0.2..1.0),
         (&bodies::HUMANOID, 2, 1.0..2.0),
         (&bodies::CAR, 2, -9.0..9.0),
+        (&bodies::SAFETY_ANT, 2, -9.0..9.0),
     ];
     let body = if name == "ant_by_tables" { "ant" } else { &name };
     let Some((model, at, heights)) = all.into_iter().find(|(model, ..)| model.name == body) else {
