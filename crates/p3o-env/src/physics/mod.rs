@@ -3,6 +3,8 @@
 pub mod ant;
 pub mod articulated;
 pub mod contact;
+mod line;
 pub mod particles;
 pub mod point;
 pub mod rllab_point;
+mod space;

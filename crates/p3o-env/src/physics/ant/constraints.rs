@@ -6,7 +6,7 @@ use super::model::{
     HINGE_WEIGHTS, LEGS, LIMB_RADIUS, LIMB_WEIGHTS, MARGIN, RANGES, RESTITUTION, STIFFNESS, TORSO_RADIUS, TORSO_WEIGHT,
     impedance,
 };
-use super::space::{Vec3, add, cross, dot, scale};
+use crate::physics::space::{Vec3, add, cross, dot, scale};
 
 /// Torso, and both ends of three capsules per leg.
 const MAX_CONTACTS: usize = 1 + 6 * LEGS;

@@ -8,7 +8,7 @@ use super::arrow::{Arrow, Dofs};
 use super::model::{
     ARMATURE, Capsule, DAMPING, DIRECTIONS, GRAVITY, LEGS, LENGTH, SHIN, THIGH, TOTAL_MASS, TRUNK_INERTIA,
 };
-use super::space::{Vec3, add, cross, dot, scale};
+use crate::physics::space::{Vec3, add, cross, dot, scale};
 
 const Z: Vec3 = [0.0, 0.0, 1.0];
 

@@ -5,15 +5,14 @@ mod constraints;
 mod dynamics;
 mod model;
 mod newton;
-mod space;
 
 use serde::{Deserialize, Serialize};
 
+use crate::physics::space::{self, add, dot, scale};
 use arrow::Dofs;
 use constraints::{Constraints, Ground};
 use model::{ANKLE_SIGNS, HIP_ACTIONS};
 pub use model::{GEAR, LEGS, LIMB_RADIUS, SUBSTEP, SUBSTEPS, TORSO_RADIUS};
-use space::{add, dot, scale};
 
 /// Numbers in a position: place, orientation as a quaternion (w, x, y, z), and hip and ankle of each leg.
 pub const POSITIONS: usize = 15;
@@ -69,14 +68,14 @@ impl AntState {
 
     /// Where hip, knee and foot of each leg are in the world.
     pub fn joints(&self) -> [[[f64; 3]; 3]; LEGS] {
-        let axes = space::world_axes(space::normalized(self.orientation()));
+        let axes = space::matrix(space::normalized(self.orientation()));
         let in_world = |v: [f64; 3]| std::array::from_fn(|i| self.qpos[i] + dot(axes[i], v));
         dynamics::legs(&self.angles()).map(|leg| [leg.hip, leg.knee, leg.foot].map(in_world))
     }
 
     /// Mechanical energy: of motion, and of height above the ground.
     pub fn energy(&self) -> f64 {
-        let axes = space::world_axes(space::normalized(self.orientation()));
+        let axes = space::matrix(space::normalized(self.orientation()));
         let legs = dynamics::legs(&self.angles());
         let v = to_torso(&axes, &self.qvel);
         let still = Dofs::default();
@@ -136,7 +135,7 @@ impl Solver {
     }
 
     fn acceleration(&mut self, state: &AntState) -> [f64; VELOCITIES] {
-        let axes = space::world_axes(space::normalized(state.orientation()));
+        let axes = space::matrix(space::normalized(state.orientation()));
         let angles = state.angles();
         let legs = dynamics::legs(&angles);
         let v = to_torso(&axes, &state.qvel);

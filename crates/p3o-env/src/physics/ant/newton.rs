@@ -2,10 +2,10 @@
 
 use super::arrow::{Arrow, Dofs};
 use super::constraints::{Constraints, Gaps, MAX_ROWS};
+use crate::physics::line;
 
 /// Far more than ever needed (one to three are typical): a bound for states that are not finite.
 const MAX_STEPS: usize = 60;
-const MAX_SEARCH: usize = 60;
 
 /// argmin over a of `a' M a / 2 - f' a + sum_i D_i min(0, J_i a - aref_i)^2 / 2`, from a guess that affects only the
 /// number of steps.
@@ -34,8 +34,7 @@ pub(super) fn minimize(mass: &Arrow, force: &Dofs, rows: &Constraints, guess: &D
     a
 }
 
-/// Where in (0, 1] the function is least on the line `a + t direction`: the zero of a slope that rises in straight
-/// pieces, found by Newton's method inside a shrinking bracket.
+/// Where in (0, 1] the function is least on the line `a + t direction`.
 fn search(
     mass: &Arrow,
     force: &Dofs,
@@ -45,30 +44,8 @@ fn search(
 ) -> f64 {
     let along = mass.times(direction);
     let (start, bend) = (along.dot(a) - direction.dot(force), along.dot(direction));
-    let slope_at = |t: f64| {
+    line::least(|t| {
         let (slope, curvature) = rows.slope(from, to, t);
         (start + t * bend + slope, bend + curvature)
-    };
-    let (mut low, mut high, mut t) = (0.0, 1.0, 1.0);
-    let (mut slope, mut curvature) = slope_at(t);
-    if slope <= 0.0 {
-        return 1.0;
-    }
-    for _ in 0..MAX_SEARCH {
-        let newton = t - slope / curvature;
-        let next = if newton > low && newton < high { newton } else { 0.5 * (low + high) };
-        if (next - t).abs() <= 1e-15 {
-            break;
-        }
-        t = next;
-        (slope, curvature) = slope_at(t);
-        if slope > 0.0 {
-            high = t;
-        } else if slope < 0.0 {
-            low = t;
-        } else {
-            break;
-        }
-    }
-    t
+    })
 }

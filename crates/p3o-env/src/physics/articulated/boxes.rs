@@ -11,7 +11,7 @@
 #![expect(clippy::needless_range_loop, reason = "several arrays share each index, as in the formulas")]
 
 use super::collide::{Solid, Touch};
-use super::space::{Vec3, add, column, cross, dot, scale, sub};
+use crate::physics::space::{Vec3, add, column, cross, dot, scale, sub};
 
 /// Edges that are so nearly parallel have no axis of their own.
 const PARALLEL: f64 = 1e-6;

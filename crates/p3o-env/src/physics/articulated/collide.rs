@@ -2,7 +2,7 @@
 
 use super::boxes;
 use super::model::Shape;
-use super::space::{Mat3, Vec3, add, column, cross, dot, scale, sub, times};
+use crate::physics::space::{Mat3, Vec3, add, column, cross, dot, scale, sub, times};
 
 /// A shape where it is now.
 #[derive(Clone, Copy, Debug)]

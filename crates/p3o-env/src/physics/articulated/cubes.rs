@@ -18,8 +18,8 @@ use super::collide::{Solid, Touch, tangents, touches};
 use super::constraints::Block;
 use super::model::{Shape, Soft};
 use super::newton::Problem;
-use super::space::{IDENTITY, Mat3, Vec3, add, column, cross, dot, matrix, normalized, scale, sub, turned};
 use super::tree::Tree;
+use crate::physics::space::{IDENTITY, Mat3, Vec3, add, column, cross, dot, matrix, normalized, scale, sub, turned};
 
 /// Half the side of a cube.
 pub const HALF: f64 = 0.1;

@@ -9,7 +9,6 @@ mod engine;
 pub mod model;
 mod newton;
 mod planar;
-mod space;
 mod spatial;
 mod tree;
 
@@ -22,6 +21,8 @@ use engine::Engine;
 use planar::Planar;
 use spatial::Spatial;
 use tree::Tree;
+
+use crate::physics::space;
 
 /// Where a body is and how it moves, in MuJoCo's order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -2,12 +2,12 @@
 
 use super::constraints::{Blocks, Values};
 use super::tree::{Full, Rows, Tree};
+use crate::physics::line;
 
 /// Far more than ever needed (one to three are typical): a bound for states that are not finite.
 const MAX_STEPS: usize = 60;
 /// The first steps go all the way: mostly that is enough, and no search is needed.
 const BOLD_STEPS: usize = 4;
-const MAX_SEARCH: usize = 60;
 
 /// Constraints of one moment and the room that the search needs.
 #[derive(Clone, Debug)]
@@ -119,8 +119,7 @@ impl<const N: usize, const D: usize, const K: usize> Problem<N, D, K> {
         }
     }
 
-    /// Where in (0, 1] the function is least on the line `a + t direction`: the zero of a slope that rises in straight
-    /// pieces, found by Newton's method inside a shrinking bracket.
+    /// Where in (0, 1] the function is least on the line `a + t direction`.
     fn search(&self, tree: &Tree<N, D>, a: &[f64; N], direction: &[f64; N]) -> f64 {
         let along = self.mass.times(tree, direction);
         let (mut start, mut bend) = (0.0, 0.0);
@@ -128,7 +127,7 @@ impl<const N: usize, const D: usize, const K: usize> Problem<N, D, K> {
             start += along[i] * a[i] - direction[i] * self.force[i];
             bend += along[i] * direction[i];
         }
-        let slope_at = |t: f64| {
+        line::least(|t| {
             let (mut slope, mut curvature) = (start + t * bend, bend);
             for (i, block) in self.blocks.iter().enumerate() {
                 let (s, c) = block.slope(&self.values[i], &self.ahead[i], t);
@@ -136,28 +135,6 @@ impl<const N: usize, const D: usize, const K: usize> Problem<N, D, K> {
                 curvature += c;
             }
             (slope, curvature)
-        };
-        let (mut low, mut high, mut t) = (0.0, 1.0, 1.0);
-        let (mut slope, mut curvature) = slope_at(t);
-        if slope <= 0.0 {
-            return 1.0;
-        }
-        for _ in 0..MAX_SEARCH {
-            let newton = t - slope / curvature;
-            let next = if newton > low && newton < high { newton } else { 0.5 * (low + high) };
-            if (next - t).abs() <= 1e-15 {
-                break;
-            }
-            t = next;
-            (slope, curvature) = slope_at(t);
-            if slope > 0.0 {
-                high = t;
-            } else if slope < 0.0 {
-                low = t;
-            } else {
-                break;
-            }
-        }
-        t
+        })
     }
 }

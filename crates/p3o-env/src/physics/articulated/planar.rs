@@ -9,8 +9,8 @@ use super::constraints::Blocks;
 use super::engine::{Contact, Mechanism, Moments};
 use super::model::{Kind, Model, Pair, Shape};
 use super::newton::Problem;
-use super::space::{matrix, rotate};
 use super::tree::{Rows, Tree};
+use crate::physics::space::{matrix, rotate};
 
 type Vec2 = [f64; 2];
 /// Normal and the tangent in the plane.

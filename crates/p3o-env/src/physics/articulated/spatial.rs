@@ -10,10 +10,10 @@ use super::constraints::{Block, Blocks};
 use super::engine::{Contact, Mechanism, Moments};
 use super::model::{Kind, Model, Pair, Shape};
 use super::newton::Problem;
-use super::space::{
+use super::tree::{Rows, Tree};
+use crate::physics::space::{
     IDENTITY, Mat3, Vec3, about, add, column, cross, dot, matrix, normalized, product, scale, sub, times, turned,
 };
-use super::tree::{Rows, Tree};
 
 type Six = [f64; 6];
 

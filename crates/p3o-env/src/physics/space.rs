@@ -1,4 +1,4 @@
-//! Vectors, quaternions and spatial vectors.
+//! Vectors, quaternions and rotations.
 
 pub(super) type Vec3 = [f64; 3];
 pub(super) type Quat = [f64; 4];
@@ -83,6 +83,7 @@ pub(super) fn normalized(q: Quat) -> Quat {
 }
 
 /// The orientation `q` after turning for `seconds` at the rate `omega` in its own frame.
+#[inline]
 pub(super) fn turned(q: Quat, omega: Vec3, seconds: f64) -> Quat {
     let rate = dot(omega, omega).sqrt();
     if rate < 1e-15 {
