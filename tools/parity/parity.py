@@ -100,17 +100,20 @@ class Point:
         """Moves the robot and evaluates the engine there; the sensors follow."""
         import mujoco
 
-        x, y, theta, vx, vy, w = robot
-        self.data.qpos[:2] = self.rotation().T @ (np.array([x, y]) - self.origin)
-        self.data.qpos[2] = theta - self.turned
-        self.data.qvel[:2] = self.rotation().T @ np.array([vx, vy])
-        self.data.qvel[2] = w
+        self.move(robot)
         self.data.qacc_warmstart[:] = 0
         self.data.ctrl[:] = np.clip(action, -1, 1)
         mujoco.mj_forward(self.model, self.data)
         if hasattr(self.task, "goal"):
             self.task.last_dist_goal = self.task.dist_goal()
         self.world.steps = 0
+
+    def move(self, robot):
+        x, y, theta, vx, vy, w = robot
+        self.data.qpos[:2] = self.rotation().T @ (np.array([x, y]) - self.origin)
+        self.data.qpos[2] = theta - self.turned
+        self.data.qvel[:2] = self.rotation().T @ np.array([vx, vy])
+        self.data.qvel[2] = w
 
     def robot(self):
         xy = self.origin + self.rotation() @ self.data.qpos[:2]
@@ -291,16 +294,8 @@ class Car(Point):
             qvel += rng.uniform(-1, 1, 11)
         return qpos, qvel
 
-    def put(self, robot, action):
-        import mujoco
-
+    def move(self, robot):
         self.data.qpos[:13], self.data.qvel[:11] = robot
-        self.data.qacc_warmstart[:] = 0
-        self.data.ctrl[:] = np.clip(action, -1, 1)
-        mujoco.mj_forward(self.model, self.data)
-        if hasattr(self.task, "goal"):
-            self.task.last_dist_goal = self.task.dist_goal()
-        self.world.steps = 0
 
     def sensors(self):
         return np.concatenate([np.ravel(x) for x in self.task.agent.obs_sensor().values()])

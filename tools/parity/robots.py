@@ -13,7 +13,6 @@ writes crates/p3o-env/tests/vectors/robots/*.bin: single steps of the originals,
 
 import argparse
 import struct
-import subprocess
 import sys
 
 import mujoco
@@ -21,6 +20,7 @@ import numpy as np
 import safety_gymnasium
 
 import bodies
+import episodes
 
 # Task, its options, the original, and for how many steps an action is held.
 TASKS = {
@@ -31,13 +31,13 @@ TASKS = {
 }
 
 
-def original(name, hold, episodes):
+def original(name, hold, count):
     env = safety_gymnasium.make(name).unwrapped
     # Random actions need no observations, which take most of the time.
     env.task.obs = lambda: None
     rng = np.random.default_rng(0)
     rows = []
-    for episode in range(episodes):
+    for episode in range(count):
         env.reset(seed=episode)
         total = np.zeros(3)
         done = False
@@ -49,13 +49,6 @@ def original(name, hold, episodes):
             done = terminated or truncated
         rows.append(total)
     return np.array(rows)
-
-
-def ours(program, task, options, hold, episodes):
-    words = [f"{name}={value}" for name, value in options.items()]
-    command = [program, task, str(episodes), "0", str(hold), *words]
-    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return np.array([[float(word) for word in line.split()] for line in text.splitlines()])
 
 
 def around(env, rng):
@@ -129,13 +122,9 @@ def main():
     far = 0
     for name in args.only:
         task, options, theirs, hold = TASKS[name]
-        here, there = ours(args.ours, task, options, hold, 10 * args.episodes), original(theirs, hold, args.episodes)
-        for i, quantity in enumerate(["return", "cost", "length"]):
-            a, b = here[:, i], there[:, i]
-            error = np.sqrt(a.var(ddof=1) / len(a) + b.var(ddof=1) / len(b))
-            apart = abs(a.mean() - b.mean()) / error if error > 0 else 0.0
-            far += apart > 3
-            print(f"{name:12} {quantity:7} ours {a.mean():10.4f}  original {b.mean():10.4f}  apart by {apart:.2f} standard errors ({error:.4f})", flush=True)
+        words = [f"{option}={value}" for option, value in options.items()]
+        here = episodes.ours(args.ours, task, 10 * args.episodes, 0, hold, *words)
+        far += episodes.far_apart(name, here, original(theirs, hold, args.episodes))
     sys.exit(int(far > 0))
 
 

@@ -8,20 +8,21 @@ exceeded by chance more often than not).
 """
 
 import argparse
-import subprocess
 import sys
 
 import numpy as np
 import safety_gymnasium
 
+import episodes
+
 BODIES = ["HalfCheetah", "Hopper", "Walker2d", "Swimmer", "Ant", "Humanoid"]
 
 
-def original(body, episodes):
+def original(body, count):
     env = safety_gymnasium.make(f"Safety{body}Velocity-v1")
     rng = np.random.default_rng(0)
     rows = []
-    for episode in range(episodes):
+    for episode in range(count):
         env.reset(seed=episode)
         total = np.zeros(3)
         done = False
@@ -42,15 +43,8 @@ def main():
     args = parser.parse_args()
     far = 0
     for body in args.only:
-        text = subprocess.run([args.ours, f"{body}Velocity", str(args.episodes)], check=True, capture_output=True, text=True).stdout
-        ours = np.array([[float(word) for word in line.split()] for line in text.splitlines()])
-        theirs = original(body, args.episodes)
-        for i, name in enumerate(["return", "cost", "length"]):
-            a, b = ours[:, i], theirs[:, i]
-            error = np.sqrt(a.var(ddof=1) / len(a) + b.var(ddof=1) / len(b))
-            apart = abs(a.mean() - b.mean()) / error if error > 0 else 0.0
-            far += apart > 3
-            print(f"{body:12} {name:7} ours {a.mean():10.4f}  original {b.mean():10.4f}  apart by {apart:.2f} standard errors ({error:.4f})", flush=True)
+        ours = episodes.ours(args.ours, f"{body}Velocity", args.episodes)
+        far += episodes.far_apart(body, ours, original(body, args.episodes))
     sys.exit(int(far > 0))
 
 

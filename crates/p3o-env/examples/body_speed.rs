@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use p3o_env::physics::ant::{self, AntState};
+use p3o_env::physics::ant;
 use p3o_env::physics::articulated::{State, bodies, build};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -41,11 +41,7 @@ fn main() {
     let clock = Instant::now();
     for (i, ctrl) in controls.iter().cycle().take(steps).enumerate() {
         if name == "ant" {
-            let mut ant =
-                AntState { qpos: state.qpos[..].try_into().unwrap(), qvel: state.qvel[..].try_into().unwrap() };
-            ant::step(&mut ant, ctrl[..].try_into().unwrap());
-            state.qpos.copy_from_slice(&ant.qpos);
-            state.qvel.copy_from_slice(&ant.qvel);
+            ant::step_tables(&mut state, ctrl);
         } else {
             physics.step(&mut state, ctrl);
         }

@@ -19,8 +19,6 @@ use crate::physics::articulated::{self, Physics, bodies};
 use crate::robot::{Driver, Robot, common_sensors, floating};
 use crate::{Form, Labels, Quantities, Role, Scene, StateError, vase};
 
-const POSITIONS: usize = 13;
-const VELOCITIES: usize = 11;
 /// Where the ball's quaternion and rates begin.
 const BALL: [usize; 2] = [9, 8];
 
@@ -117,7 +115,7 @@ impl Robot for Car {
     }
 
     fn fits(state: &articulated::State) -> bool {
-        [state.qpos.len(), state.qvel.len()] == [POSITIONS, VELOCITIES]
+        floating::fits(state, &bodies::CAR)
     }
 
     fn sensors(reading: &CarReading) -> [f64; 24] {
@@ -159,15 +157,11 @@ impl Robot for Car {
     }
 
     fn write(state: &articulated::State, into: &mut Quantities) {
-        into.insert("qpos".to_owned(), state.qpos.clone());
-        into.insert("qvel".to_owned(), state.qvel.clone());
+        floating::write(state, into);
     }
 
     fn take(reader: &mut StateReader) -> Result<articulated::State, StateError> {
-        let qpos = reader.list("qpos", POSITIONS)?;
-        let mut state = articulated::State { qpos, qvel: reader.list("qvel", VELOCITIES)? };
-        state.normalize(&bodies::CAR);
-        Ok(state)
+        floating::take(reader, &bodies::CAR)
     }
 }
 

@@ -77,7 +77,9 @@ pub(crate) fn common_sensors(axes: &[&str; 3]) -> Vec<Label> {
 /// What robots share that move freely in space: `qpos` begins with a place and a quaternion.
 pub(crate) mod floating {
     use crate::lidar::{self, Sighting};
-    use crate::physics::articulated::{self, State};
+    use crate::open_env::StateReader;
+    use crate::physics::articulated::{self, Model, State};
+    use crate::{Quantities, StateError};
 
     pub const MAGNETIC_FIELD: [f64; 3] = [0.0, -0.5, 0.0];
 
@@ -97,6 +99,23 @@ pub(crate) mod floating {
         let (sin, cos) = libm::sincos(0.5 * heading);
         state.qpos[..2].copy_from_slice(&[x, y]);
         state.qpos[3..7].copy_from_slice(&[cos, 0.0, 0.0, sin]);
+    }
+
+    /// Whether it has the joints of this model.
+    pub fn fits(state: &State, model: &Model) -> bool {
+        [state.qpos.len(), state.qvel.len()] == [model.positions(), model.velocities()]
+    }
+
+    pub fn write(state: &State, into: &mut Quantities) {
+        into.insert("qpos".to_owned(), state.qpos.clone());
+        into.insert("qvel".to_owned(), state.qvel.clone());
+    }
+
+    pub fn take(reader: &mut StateReader, model: &Model) -> Result<State, StateError> {
+        let qpos = reader.list("qpos", model.positions())?;
+        let mut state = State { qpos, qvel: reader.list("qvel", model.velocities())? };
+        state.normalize(model);
+        Ok(state)
     }
 
     /// Objects lie on the ground: from a body that tips, its height counts too.

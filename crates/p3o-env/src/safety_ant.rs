@@ -11,11 +11,10 @@ use crate::lidar::Sighting;
 use crate::open_env::StateReader;
 use crate::physics::articulated::model::Shape;
 use crate::physics::articulated::{self, Physics, State, bodies};
+use crate::physics::space::{add, column, cross, matrix, times};
 use crate::robot::{Robot, common_sensors, floating};
 use crate::{Form, Labels, Quantities, Role, Scene, StateError};
 
-const POSITIONS: usize = 15;
-const VELOCITIES: usize = 14;
 const MOTORS: usize = 8;
 const JOINTS: [&str; MOTORS] = ["hip_1", "ankle_1", "hip_2", "ankle_2", "hip_3", "ankle_3", "hip_4", "ankle_4"];
 /// Where the sensors are in the torso's frame.
@@ -43,19 +42,6 @@ pub(crate) struct AntReading {
 
 fn controls(action: &[f32]) -> [f64; MOTORS] {
     std::array::from_fn(|i| f64::from(action[i]))
-}
-
-fn cross(a: [f64; 3], b: [f64; 3]) -> [f64; 3] {
-    [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
-}
-
-fn plus(a: [f64; 3], b: [f64; 3]) -> [f64; 3] {
-    std::array::from_fn(|i| a[i] + b[i])
-}
-
-/// A vector of a frame with these axes in the world.
-fn turned(axes: &[[f64; 3]; 3], v: [f64; 3]) -> [f64; 3] {
-    std::array::from_fn(|i| axes[i][0] * v[0] + axes[i][1] * v[1] + axes[i][2] * v[2])
 }
 
 impl Robot for SafetyAnt {
@@ -96,16 +82,16 @@ impl Robot for SafetyAnt {
         let (turn, turning) = ([v[3], v[4], v[5]], [a[3], a[4], a[5]]);
         // The site is beside the origin: what turns moves it.
         let acceleration = floating::turned_back(&axes, [0, 1, 2].map(|i| a[i] - gravity[i]));
-        let acceleration = plus(acceleration, plus(cross(turning, SITE), cross(turn, cross(turn, SITE))));
-        let velocity = plus(floating::turned_back(&axes, [v[0], v[1], v[2]]), cross(turn, SITE));
+        let acceleration = add(acceleration, 1.0, add(cross(turning, SITE), 1.0, cross(turn, cross(turn, SITE))));
+        let velocity = add(floating::turned_back(&axes, [v[0], v[1], v[2]]), 1.0, cross(turn, SITE));
         let mut sensors = [0.0; SafetyAnt::SENSORS];
         sensors[..3].copy_from_slice(&acceleration);
         sensors[3..6].copy_from_slice(&velocity);
         sensors[6..9].copy_from_slice(&turn);
         sensors[9..12].copy_from_slice(&floating::turned_back(&axes, floating::MAGNETIC_FIELD));
         sensors[12..20].copy_from_slice(&v[6..]);
-        sensors[20] = state.qpos[2] + turned(&axes, SITE)[2];
-        sensors[21..24].copy_from_slice(&turned(&axes, turn));
+        sensors[20] = state.qpos[2] + times(&axes, SITE)[2];
+        sensors[21..24].copy_from_slice(&times(&axes, turn));
         for (out, angle) in sensors[24..].chunks_exact_mut(2).zip(&state.qpos[7..]) {
             let (sin, cos) = libm::sincos(*angle);
             out.copy_from_slice(&[sin, cos]);
@@ -134,7 +120,7 @@ impl Robot for SafetyAnt {
     }
 
     fn fits(state: &State) -> bool {
-        [state.qpos.len(), state.qvel.len()] == [POSITIONS, VELOCITIES]
+        floating::fits(state, &bodies::SAFETY_ANT)
     }
 
     fn sensors(reading: &AntReading) -> [f64; 40] {
@@ -150,9 +136,9 @@ impl Robot for SafetyAnt {
         physics.look(state, &[0.0; MOTORS]);
         for geom in bodies::SAFETY_ANT.geoms.iter().filter(|geom| geom.shape != Shape::Plane) {
             let (at, axes) = (physics.place(geom.body), physics.orientation(geom.body));
-            let along = articulated::axes(geom.quat).map(|row| row[2] * geom.size[1]);
+            let along = column(&matrix(geom.quat), 2);
             let end = |s: f64| {
-                let [x, y, _] = plus(at, turned(&axes, plus(geom.pos, along.map(|a| s * a))));
+                let [x, y, _] = add(at, 1.0, times(&axes, add(geom.pos, s * geom.size[1], along)));
                 [x, y]
             };
             let radius = geom.size[0];
@@ -174,14 +160,10 @@ impl Robot for SafetyAnt {
     }
 
     fn write(state: &State, into: &mut Quantities) {
-        into.insert("qpos".to_owned(), state.qpos.clone());
-        into.insert("qvel".to_owned(), state.qvel.clone());
+        floating::write(state, into);
     }
 
     fn take(reader: &mut StateReader) -> Result<State, StateError> {
-        let qpos = reader.list("qpos", POSITIONS)?;
-        let mut state = State { qpos, qvel: reader.list("qvel", VELOCITIES)? };
-        state.normalize(&bodies::SAFETY_ANT);
-        Ok(state)
+        floating::take(reader, &bodies::SAFETY_ANT)
     }
 }

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::labels::each;
 use crate::layout::Rect;
 use crate::open_env::{StateReader, quantities};
-use crate::physics::ant::{self, AntState};
+use crate::physics::ant;
 use crate::physics::articulated::model::{Kind, Shape};
 use crate::physics::articulated::{self, Model, Physics, bodies};
 use crate::{
@@ -303,12 +303,7 @@ impl Velocity {
             return self.place();
         }
         // The same to rounding, by the engine that is laid out for this body alone and a third faster.
-        let articulated::State { qpos, qvel } = &mut self.state.body;
-        let whole = "the Ant's engine is for the same joints";
-        let mut ant = AntState { qpos: qpos[..].try_into().expect(whole), qvel: qvel[..].try_into().expect(whole) };
-        let [x, y, _] = ant::step(&mut ant, self.controls[..].try_into().expect(whole));
-        qpos.copy_from_slice(&ant.qpos);
-        qvel.copy_from_slice(&ant.qvel);
+        let [x, y, _] = ant::step_tables(&mut self.state.body, &self.controls);
         [x, y]
     }
 

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use p3o_env::tasks;
 
 use crate::bodies::Record;
-use crate::util::{reset, step, step_by};
+use crate::util::{reset, step};
+use crate::velocity::Steps;
 
 /// Steps recorded by tools/parity/robots.py; how many of them cost and ended.
 fn check(task: &str, options: &[(&str, f64)]) -> (usize, usize) {
@@ -14,32 +15,18 @@ fn check(task: &str, options: &[(&str, f64)]) -> (usize, usize) {
     let options = options.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
     let mut env = tasks::make_open(task, &options).expect("a listed task");
     assert_eq!((env.spec().obs_dim, env.spec().action_width()), (obs, nu));
-    let (mut costly, mut ended, mut worst) = (0, 0, [0.0f64; 2]);
-    for i in 0..steps {
+    let mut found = Steps::default();
+    for _ in 0..steps {
         let mut state = BTreeMap::from([("qpos".to_owned(), record.short(nq)), ("qvel".to_owned(), record.short(nv))]);
         if objects > 0 {
             for (name, count) in [("goal", 1), ("hazards", objects - 2), ("vases", 1)] {
                 state.insert(name.to_owned(), record.short(2 * count));
             }
         }
-        let action: Vec<f32> = record.short(nu).iter().map(|a| *a as f32).collect();
-        let (cost, terminated) = (record.count(), record.count() == 1);
-        let reward = record.long(1)[0];
-        let expected = record.short(obs);
-        env.set_state(state).expect("its state");
-        let step = step_by(&mut *env, &action);
-        assert_eq!((step.costs[0], step.outcome.terminated), (cost as f32, terminated), "{task}, step {i}");
-        let off = |found: f32, expected: f64| (f64::from(found) - expected).abs() / expected.abs().max(1.0);
-        worst[0] = worst[0].max(off(step.outcome.reward, reward));
-        worst[1] = step.obs.iter().zip(&expected).map(|(f, e)| off(*f, *e)).fold(worst[1], f64::max);
-        costly += cost;
-        ended += usize::from(terminated);
+        found.take(&mut *env, state, &record);
     }
-    record.finish();
-    println!("{task}: largest differences of reward and observation {worst:?}");
-    // Half a unit in the last place of an f32 is 6e-8 of its size.
-    assert!(worst.iter().all(|off| *off <= 1.3e-7), "{task}: {worst:?}");
-    (costly, ended)
+    found.check(task, record);
+    (found.costly, found.ended)
 }
 
 #[test]

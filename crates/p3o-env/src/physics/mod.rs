@@ -7,4 +7,4 @@ mod line;
 pub mod particles;
 pub mod point;
 pub mod rllab_point;
-mod space;
+pub(crate) mod space;

@@ -1,48 +1,48 @@
 //! Vectors, quaternions and rotations.
 
-pub(super) type Vec3 = [f64; 3];
-pub(super) type Quat = [f64; 4];
+pub(crate) type Vec3 = [f64; 3];
+pub(crate) type Quat = [f64; 4];
 /// Columns are the axes of the turned frame: `m[i][j]` is component i of axis j.
-pub(super) type Mat3 = [[f64; 3]; 3];
+pub(crate) type Mat3 = [[f64; 3]; 3];
 
 #[inline]
-pub(super) fn dot(a: Vec3, b: Vec3) -> f64 {
+pub(crate) fn dot(a: Vec3, b: Vec3) -> f64 {
     a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 }
 
 #[inline]
-pub(super) fn cross(a: Vec3, b: Vec3) -> Vec3 {
+pub(crate) fn cross(a: Vec3, b: Vec3) -> Vec3 {
     [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
 }
 
 /// `a + s b`
 #[inline]
-pub(super) fn add(a: Vec3, s: f64, b: Vec3) -> Vec3 {
+pub(crate) fn add(a: Vec3, s: f64, b: Vec3) -> Vec3 {
     [a[0] + s * b[0], a[1] + s * b[1], a[2] + s * b[2]]
 }
 
 #[inline]
-pub(super) fn sub(a: Vec3, b: Vec3) -> Vec3 {
+pub(crate) fn sub(a: Vec3, b: Vec3) -> Vec3 {
     [a[0] - b[0], a[1] - b[1], a[2] - b[2]]
 }
 
 #[inline]
-pub(super) fn scale(s: f64, a: Vec3) -> Vec3 {
+pub(crate) fn scale(s: f64, a: Vec3) -> Vec3 {
     [s * a[0], s * a[1], s * a[2]]
 }
 
 #[inline]
-pub(super) fn times(m: &Mat3, v: Vec3) -> Vec3 {
+pub(crate) fn times(m: &Mat3, v: Vec3) -> Vec3 {
     [dot(m[0], v), dot(m[1], v), dot(m[2], v)]
 }
 
 #[inline]
-pub(super) fn column(m: &Mat3, j: usize) -> Vec3 {
+pub(crate) fn column(m: &Mat3, j: usize) -> Vec3 {
     [m[0][j], m[1][j], m[2][j]]
 }
 
 #[inline]
-pub(super) fn product(a: &Mat3, b: &Mat3) -> Mat3 {
+pub(crate) fn product(a: &Mat3, b: &Mat3) -> Mat3 {
     let mut c = [[0.0; 3]; 3];
     for i in 0..3 {
         for j in 0..3 {
@@ -54,7 +54,7 @@ pub(super) fn product(a: &Mat3, b: &Mat3) -> Mat3 {
 
 /// The rotation that a unit quaternion stands for.
 #[inline]
-pub(super) fn matrix([w, x, y, z]: Quat) -> Mat3 {
+pub(crate) fn matrix([w, x, y, z]: Quat) -> Mat3 {
     [
         [w * w + x * x - y * y - z * z, 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)],
         [2.0 * (x * y + w * z), w * w - x * x + y * y - z * z, 2.0 * (y * z - w * x)],
@@ -62,12 +62,12 @@ pub(super) fn matrix([w, x, y, z]: Quat) -> Mat3 {
     ]
 }
 
-pub(super) fn rotate(q: Quat, v: Vec3) -> Vec3 {
+pub(crate) fn rotate(q: Quat, v: Vec3) -> Vec3 {
     times(&matrix(q), v)
 }
 
 #[inline]
-pub(super) fn compose([a, b, c, d]: Quat, [w, x, y, z]: Quat) -> Quat {
+pub(crate) fn compose([a, b, c, d]: Quat, [w, x, y, z]: Quat) -> Quat {
     [
         a * w - b * x - c * y - d * z,
         a * x + b * w + c * z - d * y,
@@ -77,14 +77,14 @@ pub(super) fn compose([a, b, c, d]: Quat, [w, x, y, z]: Quat) -> Quat {
 }
 
 #[inline]
-pub(super) fn normalized(q: Quat) -> Quat {
+pub(crate) fn normalized(q: Quat) -> Quat {
     let norm = (q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]).sqrt();
     if norm < 1e-15 { [1.0, 0.0, 0.0, 0.0] } else { q.map(|v| v / norm) }
 }
 
 /// The orientation `q` after turning for `seconds` at the rate `omega` in its own frame.
 #[inline]
-pub(super) fn turned(q: Quat, omega: Vec3, seconds: f64) -> Quat {
+pub(crate) fn turned(q: Quat, omega: Vec3, seconds: f64) -> Quat {
     let rate = dot(omega, omega).sqrt();
     if rate < 1e-15 {
         return normalized(q);
@@ -94,10 +94,10 @@ pub(super) fn turned(q: Quat, omega: Vec3, seconds: f64) -> Quat {
     normalized(compose(q, [cos, x, y, z]))
 }
 
-pub(super) const IDENTITY: Mat3 = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
+pub(crate) const IDENTITY: Mat3 = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
 
 /// A turn by an angle about an axis of length 1.
-pub(super) fn about(axis: Vec3, angle: f64) -> Mat3 {
+pub(crate) fn about(axis: Vec3, angle: f64) -> Mat3 {
     let (s, c) = libm::sincos(angle);
     let [x, y, z] = axis;
     let [a, b, d] = scale(1.0 - c, axis);

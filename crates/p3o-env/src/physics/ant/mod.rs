@@ -8,6 +8,7 @@ mod newton;
 
 use serde::{Deserialize, Serialize};
 
+use crate::physics::articulated;
 use crate::physics::space::{self, add, dot, scale};
 use arrow::Dofs;
 use constraints::{Constraints, Ground};
@@ -115,6 +116,17 @@ pub fn step(state: &mut AntState, action: &[f64; ACTIONS]) -> [f64; 3] {
     for _ in 0..SUBSTEPS {
         torso = solver.substep(state);
     }
+    torso
+}
+
+/// The same for a state of [`bodies::ANT`](articulated::bodies::ANT), which has the same joints in the same order.
+pub fn step_tables(state: &mut articulated::State, controls: &[f64]) -> [f64; 3] {
+    let whole = "the Ant's engine is for the same joints";
+    let articulated::State { qpos, qvel } = state;
+    let mut ant = AntState { qpos: qpos[..].try_into().expect(whole), qvel: qvel[..].try_into().expect(whole) };
+    let torso = step(&mut ant, controls.try_into().expect(whole));
+    qpos.copy_from_slice(&ant.qpos);
+    qvel.copy_from_slice(&ant.qvel);
     torso
 }
 
