@@ -195,6 +195,9 @@ pub struct SeriesArgs {
     /// Runs of each curve, with the seeds 100, 101, ..., of trials 1000, 1001, ... [default: the scale's, 2 to 5].
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=900))]
     pub seeds: Option<u16>,
+    /// Train this row of the contest alone, for example CPO; the report has all that is finished. May be given several times.
+    #[arg(long, value_name = "ROW")]
+    pub row: Vec<String>,
     /// The folder of all runs and of the report [default: named like the command].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,

@@ -53,7 +53,7 @@ pub fn benchmark(args: BenchmarkArgs) -> Result<(), Failure> {
 fn experiments(args: &Series) -> Result<(), Failure> {
     let experiments = args.book.named(&args.experiments)?;
     let plan = Plan::new(experiments, Scale::named(&args.how.scale)?, args.how.seeds, &args.out)?;
-    let (jobs, names) = wanted(args, &plan.jobs, &plan.names)?;
+    let (jobs, names) = wanted(args, &plan.jobs, &plan.names, &plan.rows())?;
     let device = device(args)?;
     let names_of = |plan: &Plan| plan.experiments.iter().map(|e| e.name.clone()).collect::<Vec<_>>();
     let trained = train(args, device.as_ref(), &jobs, &names, &command(args, &names_of(&plan)));
@@ -69,8 +69,11 @@ fn trials(args: &Series) -> Result<(), Failure> {
     if args.experiments.len() > 1 {
         return Err(Failure::Usage(format!("{TRIALS} are run alone, without experiments beside them")));
     }
+    if !args.how.row.is_empty() {
+        return Err(Failure::Usage(format!("{TRIALS} choose the settings of rows, so none of them can be picked")));
+    }
     let plan = TrialPlan::new(Trials::of_contest(), Scale::named(&args.how.scale)?, args.how.seeds, &args.out)?;
-    let (jobs, names) = wanted(args, &plan.jobs, &plan.names)?;
+    let (jobs, names) = wanted(args, &plan.jobs, &plan.names, &[])?;
     let device = device(args)?;
     let trained = train(args, device.as_ref(), &jobs, &names, &command(args, &args.experiments));
     if args.how.shard.is_none() {
@@ -105,12 +108,22 @@ fn report_trials(args: &Series, plan: &TrialPlan) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The runs that are to be trained, of the wanted tasks and of the shard, with their names.
-fn wanted(args: &Series, jobs: &[Job], names: &[String]) -> Result<(Vec<Job>, Vec<String>), Failure> {
+/// The runs that are to be trained, of the wanted tasks and rows and of the shard, with their names.
+fn wanted(
+    args: &Series,
+    jobs: &[Job],
+    names: &[String],
+    rows: &[BTreeSet<&str>],
+) -> Result<(Vec<Job>, Vec<String>), Failure> {
     let tasks: BTreeSet<&str> = jobs.iter().map(|job| job.config.task.as_str()).collect();
     args.only.iter().try_for_each(|task| known("task", task, tasks.iter().copied()))?;
-    let is_wanted = |job: &Job| args.only.is_empty() || args.only.contains(&job.config.task);
-    let wanted = jobs.iter().cloned().zip(names.iter().cloned()).filter(|(job, _)| is_wanted(job));
+    let all_rows: BTreeSet<&str> = rows.iter().flatten().copied().collect();
+    args.how.row.iter().try_for_each(|row| known("row", row, all_rows.iter().copied()))?;
+    let is_wanted = |i: usize| {
+        let of_row = || args.how.row.iter().any(|row| rows[i].contains(row.as_str()));
+        (args.only.is_empty() || args.only.contains(&jobs[i].config.task)) && (args.how.row.is_empty() || of_row())
+    };
+    let wanted = (0..jobs.len()).filter(|&i| is_wanted(i)).map(|i| (jobs[i].clone(), names[i].clone()));
     let (jobs, names): (Vec<Job>, Vec<String>) = wanted.unzip();
     let share = sitting::share(args.how.shard, &jobs);
     Ok(share.into_iter().map(|i| (jobs[i].clone(), names[i].clone())).unzip())

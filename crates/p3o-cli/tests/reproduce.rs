@@ -113,6 +113,17 @@ fn one_task_of_an_experiment_can_be_trained_first() {
 }
 
 #[test]
+fn one_row_of_the_benchmark_can_be_trained_first() {
+    let home = Home::new();
+    let smoke = ["benchmark", "HopperVelocity", "--scale", "smoke", "--seeds", "1"];
+    let told = home.good(&[&smoke[..], &["--row", "CPO", "--row", "P3O"]].concat());
+    assert!(told.contains(" 2 runs in benchmark, 0 of them finished"), "{told}");
+    let made: Vec<String> = runs(&home, "benchmark").iter().map(|run| run.display().to_string()).collect();
+    let is_of = |algo: &str| made.iter().filter(|run| run.contains(&format!("/HopperVelocity-{algo}-smoke-"))).count();
+    assert_eq!((made.len(), is_of("cpo"), is_of("p3o")), (2, 1, 1), "{made:?}");
+}
+
+#[test]
 fn a_run_is_one_of_train() {
     let home = Home::new();
     home.good(&["reproduce", "spread", "--scale", "smoke", "--seeds", "1"]);
@@ -130,6 +141,8 @@ fn wrong_usage_is_refused_before_anything_is_made() {
     assert!(home.bad(2, &["reproduce", "all", "--seeds", "901"]).contains("--seeds"));
     assert!(home.bad(2, &["reproduce", "table1", "--only", "PointGaol"]).contains("did you mean `PointG"));
     assert!(home.bad(2, &["reproduce", "trials", "table1"]).contains("run alone"));
+    assert!(home.bad(2, &["benchmark", "--row", "CPU"]).contains("did you mean `CPO`"));
+    assert!(home.bad(2, &["reproduce", "trials", "--row", "CPO"]).contains("choose the settings of rows"));
     assert!(text(&home.p3o(&["reproduce"]).stderr).contains("<EXPERIMENTS>"));
     assert_eq!(home.contents(), []);
 }

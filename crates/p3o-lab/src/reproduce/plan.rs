@@ -5,7 +5,7 @@ use crate::sweep::Job;
 use p3o::config::Run;
 use p3o::record::fnv1a;
 use p3o::{Config, Error};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 /// The runs of some experiments at one scale.
@@ -52,6 +52,19 @@ impl Plan {
         }
         let Jobs { jobs, names, .. } = all;
         Ok(Plan { scale, experiments, jobs, names, runs })
+    }
+
+    /// The rows of the contest that each run stands for: one, unless curves share it.
+    pub fn rows(&self) -> Vec<BTreeSet<&str>> {
+        let mut rows = vec![BTreeSet::new(); self.jobs.len()];
+        for (experiment, runs) in self.experiments.iter().zip(&self.runs) {
+            for (group, runs) in experiment.group.iter().zip(runs) {
+                for (curve, runs) in group.curves.iter().zip(runs) {
+                    runs.iter().for_each(|&run| _ = rows[run].insert(curve.row.as_str()));
+                }
+            }
+        }
+        rows
     }
 
     /// What its experiments belong to.
