@@ -15,7 +15,8 @@ use rand_chacha::ChaCha8Rng;
 use crate::labels::{counted, each};
 use crate::lidar::Sighting;
 use crate::open_env::StateReader;
-use crate::physics::articulated::{self, Obstacle, Physics, bodies};
+use crate::physics::articulated::cubes::Cubes;
+use crate::physics::articulated::{self, Obstacle, Pusher, bodies};
 use crate::physics::contact::PILLAR_RADIUS;
 use crate::robot::{Driver, Robot, common_sensors, floating};
 use crate::{Form, Labels, Quantities, Role, Scene, StateError, vase};
@@ -47,7 +48,7 @@ const GAIN: f64 = 3.0;
 /// The Car.
 #[derive(Clone)]
 pub(crate) struct Car {
-    physics: Box<dyn Physics>,
+    body: Pusher,
 }
 
 impl std::fmt::Debug for Car {
@@ -67,6 +68,23 @@ pub(crate) struct CarReading {
 }
 
 impl Car {
+    /// Reads the sensors of the last evaluation, which was of this state.
+    fn sense(&self, state: &articulated::State) -> CarReading {
+        let axes = self.body.told().orientation(1);
+        let (a, v, gravity) = (self.body.told().acceleration(), &state.qvel, bodies::CAR.gravity);
+        let mut sensors = [0.0; Car::SENSORS];
+        sensors[..3].copy_from_slice(&floating::turned_back(&axes, [0, 1, 2].map(|i| a[i] - gravity[i])));
+        sensors[3..6].copy_from_slice(&floating::turned_back(&axes, [v[0], v[1], v[2]]));
+        sensors[6..9].copy_from_slice(&v[3..6]);
+        sensors[9..12].copy_from_slice(&floating::turned_back(&axes, floating::MAGNETIC_FIELD));
+        let [pose, rate] = BALL;
+        sensors[12..15].copy_from_slice(&v[rate..rate + 3]);
+        let ball = articulated::axes([0, 1, 2, 3].map(|i| state.qpos[pose + i]));
+        sensors[15..].copy_from_slice(ball.as_flattened());
+        let touching = self.body.told().contacts().iter().any(|contact| contact.geoms[0] >= bodies::CAR.geoms.len());
+        CarReading { sensors, axes, touching }
+    }
+
     /// Has pillars stand in the way that can be reached within `seconds`.
     fn surround(&mut self, state: &articulated::State, seconds: f64, pillars: &[[f64; 2]]) {
         let [vx, vy] = Car::velocity(state);
@@ -76,7 +94,7 @@ impl Car {
             let (dx, dy) = (pillar[0] - place[0], pillar[1] - place[1]);
             dx * dx + dy * dy < reach * reach
         };
-        self.physics.surround(&mut pillars.iter().filter(near).map(|pillar| Obstacle::pillar(*pillar)));
+        self.body.alone().surround(&mut pillars.iter().filter(near).map(|pillar| Obstacle::pillar(*pillar)));
     }
 }
 
@@ -92,7 +110,7 @@ impl Robot for Car {
     const ACTIONS: usize = 2;
 
     fn new() -> Car {
-        Car { physics: articulated::build(&bodies::CAR) }
+        Car { body: Pusher::default() }
     }
 
     fn start(place: [f64; 2], heading: f64, _rng: &mut ChaCha8Rng) -> articulated::State {
@@ -103,26 +121,14 @@ impl Robot for Car {
 
     fn step(&mut self, state: &mut articulated::State, action: &[f32], pillars: &[[f64; 2]]) -> CarReading {
         self.surround(state, SECONDS, pillars);
-        self.physics.step(state, &controls(action));
+        self.body.alone().step(state, &controls(action));
         self.read(state, action, pillars)
     }
 
     fn read(&mut self, state: &articulated::State, action: &[f32], pillars: &[[f64; 2]]) -> CarReading {
         self.surround(state, 0.0, pillars);
-        self.physics.look(state, &controls(action));
-        let axes = self.physics.orientation(1);
-        let (a, v, gravity) = (self.physics.acceleration(), &state.qvel, bodies::CAR.gravity);
-        let mut sensors = [0.0; Car::SENSORS];
-        sensors[..3].copy_from_slice(&floating::turned_back(&axes, [0, 1, 2].map(|i| a[i] - gravity[i])));
-        sensors[3..6].copy_from_slice(&floating::turned_back(&axes, [v[0], v[1], v[2]]));
-        sensors[6..9].copy_from_slice(&v[3..6]);
-        sensors[9..12].copy_from_slice(&floating::turned_back(&axes, floating::MAGNETIC_FIELD));
-        let [pose, rate] = BALL;
-        sensors[12..15].copy_from_slice(&v[rate..rate + 3]);
-        let ball = articulated::axes([0, 1, 2, 3].map(|i| state.qpos[pose + i]));
-        sensors[15..].copy_from_slice(ball.as_flattened());
-        let touching = self.physics.contacts().iter().any(|contact| contact.geoms[0] >= bodies::CAR.geoms.len());
-        CarReading { sensors, axes, touching }
+        self.body.alone().look(state, &controls(action));
+        self.sense(state)
     }
 
     fn place(state: &articulated::State) -> [f64; 2] {
@@ -205,11 +211,29 @@ impl Driver for Car {
 
     /// A part is a geom of [`bodies::CAR`].
     fn contacts(&mut self, state: &articulated::State, pillars: &[[f64; 2]]) -> Vec<[f64; 3]> {
-        self.physics.surround(&mut pillars.iter().map(|pillar| Obstacle::pillar(*pillar)));
-        self.physics.look(state, &[0.0; 2]);
+        self.body.alone().surround(&mut pillars.iter().map(|pillar| Obstacle::pillar(*pillar)));
+        self.body.alone().look(state, &[0.0; 2]);
         let first = bodies::CAR.geoms.len();
-        let found = self.physics.contacts().iter().filter(|contact| contact.geoms[0] >= first);
+        let found = self.body.told().contacts().iter().filter(|contact| contact.geoms[0] >= first);
         found.map(|c| [c.geoms[1] as f64, (c.geoms[0] - first) as f64, c.distance]).collect()
+    }
+
+    const SUBSTEP: f64 = bodies::CAR.timestep;
+
+    fn step_among(&mut self, state: &mut articulated::State, action: &[f32], vases: &mut Cubes) -> CarReading {
+        let [vx, vy] = Car::velocity(state);
+        vases.forget();
+        if vases.is_idle(Car::place(state), REACH + SECONDS * (vx.abs() + vy.abs() + GAIN)) {
+            return self.step(state, action, &[]);
+        }
+        self.surround(state, 0.0, &[]);
+        self.body.step(state, &controls(action), vases);
+        self.read_among(state, action, vases)
+    }
+
+    fn read_among(&mut self, state: &articulated::State, action: &[f32], vases: &mut Cubes) -> CarReading {
+        self.body.look(state, &controls(action), vases);
+        self.sense(state)
     }
 }
 

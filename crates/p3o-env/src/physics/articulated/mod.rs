@@ -11,6 +11,7 @@ pub mod model;
 mod newton;
 mod obstacle;
 mod planar;
+mod pusher;
 mod spatial;
 mod tree;
 
@@ -18,6 +19,7 @@ pub use engine::{Contact, Moments};
 use model::Kind;
 pub use model::Model;
 pub use obstacle::Obstacle;
+pub use pusher::Pusher;
 use serde::{Deserialize, Serialize};
 
 use engine::Engine;

@@ -7,6 +7,7 @@
 
 use super::collide::{Solid, Touch, radius, tangents, touches};
 use super::constraints::{Block, Blocks};
+use super::cubes;
 use super::engine::{Contact, Mechanism, Moments};
 use super::model::{Kind, Model, Pair, Shape};
 use super::newton::Problem;
@@ -549,6 +550,20 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
                 contacts.push(Contact { geoms, pos, normal, distance, force: [0.0; 3], torque: [0.0; 3] });
             });
         }
+    }
+
+    /// A geom where it is now, as it touches cubes.
+    pub fn part(&self, geom: usize) -> cubes::Part<N> {
+        let (fixed, body) = (&self.fixed[geom], self.model.geoms[geom].body);
+        let link = &self.links[fixed.link];
+        let mut solid = self.solids[geom];
+        fixed.put(&self.nodes[fixed.link], &mut solid);
+        let mut motions = [[[0.0; 3]; 2]; N];
+        let last = link.dofs.end - 1;
+        for dof in &self.tree.chain[last][..=self.tree.depth[last]] {
+            motions[*dof] = [angular(&self.motions[*dof]), linear(&self.motions[*dof])];
+        }
+        cubes::Part::of(solid, self.model.bodies[body - 1].weight[0], self.centres[link.tree], motions)
     }
 
     /// Contacts with obstacles: of every geom that feels the ground, as if the obstacle were the ground.
