@@ -31,7 +31,7 @@ fn main() -> Result<(), p3o_env::TaskError> {
         let (mut ret, mut sums, mut any, mut len) = (0.0, vec![0.0; costs.len()], 0, 0);
         loop {
             if seeks {
-                action.copy_from_slice(&seek(&obs));
+                action.copy_from_slice(&seek(&obs, task.starts_with("Car")));
             } else if len % hold == 0 {
                 action.iter_mut().for_each(|a| *a = rng.random_range(-1.0..1.0));
             }
@@ -55,16 +55,22 @@ fn main() -> Result<(), p3o_env::TaskError> {
 }
 
 /// Towards the goal: forward as far as it is ahead, and turning by twice its angle.
-fn seek(obs: &[f32]) -> [f32; 2] {
+fn seek(obs: &[f32], by_car: bool) -> [f32; 2] {
+    let sensors = if by_car { 24 } else { 12 };
     let (mut x, mut y) = (0.0, 0.0);
-    for (i, bin) in obs[12..28].iter().enumerate() {
+    for (i, bin) in obs[sensors..sensors + 16].iter().enumerate() {
         let angle = (i as f32 + 0.5) * TAU / 16.0;
         x += bin * angle.cos();
         y += bin * angle.sin();
     }
-    if x == 0.0 && y == 0.0 {
-        return [1.0, 0.3];
+    if by_car {
+        // It drives along its negative y axis, by torques of two wheels that saturate at 0.02.
+        (x, y) = (-y, x);
     }
     let off = y.atan2(x);
-    [off.cos().clamp(-1.0, 1.0), (2.0 * off).clamp(-1.0, 1.0)]
+    let [ahead, turn] = if x == 0.0 && y == 0.0 { [1.0, 0.3] } else { [off.cos(), 2.0 * off] };
+    if by_car {
+        return [ahead + turn, ahead - turn].map(|torque| 0.02 * torque.clamp(-1.0, 1.0));
+    }
+    [ahead.clamp(-1.0, 1.0), turn.clamp(-1.0, 1.0)]
 }

@@ -12,8 +12,7 @@ use crate::lidar::{self, BINS, Sighting};
 use crate::open_env::StateReader;
 use crate::physics::articulated::cubes::{Cube, Cubes};
 use crate::physics::contact::PILLAR_RADIUS;
-use crate::physics::point;
-use crate::robot::{Driver, Point};
+use crate::robot::Driver;
 use crate::{
     ActionSpace, CostSpec, EnvSpec, Form, Label, Labels, Outcome, Quantities, RestoreError, Role, Scene, StateError,
     free_vases, snapshot, vase,
@@ -135,14 +134,6 @@ struct State<S> {
     firing: Vec<bool>,
 }
 
-/// Vases that are free bodies, and how a robot moves among them.
-#[derive(Clone, Debug)]
-struct Free<R: Driver> {
-    cubes: Cubes,
-    step: fn(&mut R::State, &[f32], &mut Cubes) -> R::Reading,
-    read: fn(&R::State, &[f32], &mut Cubes) -> R::Reading,
-}
-
 /// One running world.
 #[derive(Clone, Debug)]
 pub(crate) struct Arena<R: Driver> {
@@ -158,20 +149,8 @@ pub(crate) struct Arena<R: Driver> {
     /// Whether all costs are one.
     combined: bool,
     /// The vases, where they are free bodies; their places are among the objects too.
-    free: Option<Free<R>>,
+    free: Option<Cubes>,
     state: State<R::State>,
-}
-
-impl Arena<Point> {
-    /// Makes vases free bodies, in the initial state of seed 0.
-    pub fn free_vases(&mut self) {
-        self.free = Some(Free {
-            cubes: free_vases::room(self.vases.len()),
-            step: |robot, action, cubes| point::step_among(robot, [0, 1].map(|i| f64::from(action[i])), cubes),
-            read: |robot, action, cubes| point::read_among(robot, [0, 1].map(|i| f64::from(action[i])), cubes),
-        });
-        self.begin(0);
-    }
 }
 
 impl<R: Driver> Arena<R> {
@@ -206,6 +185,12 @@ impl<R: Driver> Arena<R> {
 
     pub fn spec(&self) -> &EnvSpec {
         &self.spec
+    }
+
+    /// Makes vases free bodies, in the initial state of seed 0.
+    pub fn free_vases(&mut self) {
+        self.free = Some(free_vases::room(self.vases.len()).with_substep(R::SUBSTEP));
+        self.begin(0);
     }
 
     /// Leaves accelerometer, velocimeter and gyro out of observations.
@@ -258,7 +243,7 @@ impl<R: Driver> Arena<R> {
             scene.disc(Role::Hazard, place, HAZARD_RADIUS).alarm = crossed;
         }
         for (i, &place) in vases.iter().enumerate() {
-            let cube = self.free.as_ref().map(|free| &free.cubes.list()[i]);
+            let cube = self.free.as_ref().map(|cubes| &cubes.list()[i]);
             let form =
                 Form::Block { centre: place, half: [vase::HALF; 2], angle: cube.map_or(0.0, free_vases::heading) };
             let moves = cube.is_some_and(free_vases::moves);
@@ -292,7 +277,7 @@ impl<R: Driver> Arena<R> {
         state.goal_distance = distance(place, state.objects[0]);
         state.steps = 0;
         state.firing.fill(false);
-        if let Some(Free { cubes, .. }) = &mut self.free {
+        if let Some(cubes) = &mut self.free {
             free_vases::place(cubes, &state.objects[self.vases.clone()], &mut state.rng);
         }
     }
@@ -301,8 +286,8 @@ impl<R: Driver> Arena<R> {
     pub fn step(&mut self, action: &[f32], obs: &mut [f32], costs: &mut [f32]) -> Outcome {
         let state = &mut self.state;
         let (reading, vase_touched) = match &mut self.free {
-            Some(Free { cubes, step, .. }) => {
-                let reading = step(&mut state.robot, action, cubes);
+            Some(cubes) => {
+                let reading = self.robot.step_among(&mut state.robot, action, cubes);
                 (reading, free_vases::follow(cubes, &mut state.objects[self.vases.clone()]))
             }
             None => {
@@ -386,7 +371,7 @@ impl<R: Driver> Arena<R> {
             let points = objects[self.rules.range(*obstacle)].as_flattened();
             state.insert(obstacle.plural().to_owned(), points.to_vec());
         }
-        if let Some(Free { cubes, .. }) = &self.free {
+        if let Some(cubes) = &self.free {
             state.insert(Obstacle::Vase.plural().to_owned(), free_vases::state(cubes));
         }
         state
@@ -407,7 +392,7 @@ impl<R: Driver> Arena<R> {
             }
         }
         reader.finish()?;
-        if let Some(Free { cubes, .. }) = &mut self.free {
+        if let Some(cubes) = &mut self.free {
             cubes.set(list);
         }
         let state = &mut self.state;
@@ -425,7 +410,7 @@ impl<R: Driver> Arena<R> {
         let pillars = &objects[self.pillars.clone()];
         let mut body = self.robot.clone();
         let reading = match self.free.clone() {
-            Some(Free { mut cubes, read, .. }) => read(robot, action, &mut cubes),
+            Some(mut cubes) => body.read_among(robot, action, &mut cubes),
             None => body.read(robot, action, pillars),
         };
         let contacts = body.contacts(robot, pillars);
@@ -446,7 +431,7 @@ impl<R: Driver> Arena<R> {
 
     pub fn snapshot(&self) -> Option<Vec<u8>> {
         Some(match &self.free {
-            Some(Free { cubes, .. }) => snapshot::seal(&self.kind(), &(&self.state, cubes.list())),
+            Some(cubes) => snapshot::seal(&self.kind(), &(&self.state, cubes.list())),
             None => snapshot::seal(&self.kind(), &self.state),
         })
     }
@@ -478,7 +463,7 @@ impl<R: Driver> Arena<R> {
                 ),
             });
         }
-        if let Some(Free { cubes, .. }) = &mut self.free {
+        if let Some(cubes) = &mut self.free {
             let (found, expected) = (list.len(), cubes.list().len());
             if found != expected {
                 let reason = format!("it has {found} free vases instead of {expected}");

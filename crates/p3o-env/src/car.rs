@@ -15,7 +15,9 @@ use rand_chacha::ChaCha8Rng;
 use crate::labels::{counted, each};
 use crate::lidar::Sighting;
 use crate::open_env::StateReader;
-use crate::physics::articulated::{self, Physics, bodies};
+use crate::physics::articulated::cubes::Cubes;
+use crate::physics::articulated::{self, Obstacle, Pusher, bodies};
+use crate::physics::contact::PILLAR_RADIUS;
 use crate::robot::{Driver, Robot, common_sensors, floating};
 use crate::{Form, Labels, Quantities, Role, Scene, StateError, vase};
 
@@ -36,10 +38,17 @@ const OUTLINE: [[f64; 2]; 10] = [
     [0.1, -0.1],
 ];
 
+/// Farther from the Car's origin than the edges of its wheels, hypot(0.155, 0.15, 0.1) = 0.238, nothing touches it.
+const REACH: f64 = 0.24;
+/// A step of the world.
+const SECONDS: f64 = bodies::CAR.timestep * bodies::CAR.substeps as f64;
+/// Gravity, motors and the ground change the velocity by less than this within a step, in m/s.
+const GAIN: f64 = 3.0;
+
 /// The Car.
 #[derive(Clone)]
 pub(crate) struct Car {
-    physics: Box<dyn Physics>,
+    body: Pusher,
 }
 
 impl std::fmt::Debug for Car {
@@ -54,6 +63,39 @@ pub(crate) struct CarReading {
     sensors: [f64; Car::SENSORS],
     /// Axes of the body, in columns.
     axes: [[f64; 3]; 3],
+    /// Whether a pillar is touched.
+    touching: bool,
+}
+
+impl Car {
+    /// Reads the sensors of the last evaluation, which was of this state.
+    fn sense(&self, state: &articulated::State) -> CarReading {
+        let axes = self.body.told().orientation(1);
+        let (a, v, gravity) = (self.body.told().acceleration(), &state.qvel, bodies::CAR.gravity);
+        let mut sensors = [0.0; Car::SENSORS];
+        sensors[..3].copy_from_slice(&floating::turned_back(&axes, [0, 1, 2].map(|i| a[i] - gravity[i])));
+        sensors[3..6].copy_from_slice(&floating::turned_back(&axes, [v[0], v[1], v[2]]));
+        sensors[6..9].copy_from_slice(&v[3..6]);
+        sensors[9..12].copy_from_slice(&floating::turned_back(&axes, floating::MAGNETIC_FIELD));
+        let [pose, rate] = BALL;
+        sensors[12..15].copy_from_slice(&v[rate..rate + 3]);
+        let ball = articulated::axes([0, 1, 2, 3].map(|i| state.qpos[pose + i]));
+        sensors[15..].copy_from_slice(ball.as_flattened());
+        let touching = self.body.told().contacts().iter().any(|contact| contact.geoms[0] >= bodies::CAR.geoms.len());
+        CarReading { sensors, axes, touching }
+    }
+
+    /// Has pillars stand in the way that can be reached within `seconds`.
+    fn surround(&mut self, state: &articulated::State, seconds: f64, pillars: &[[f64; 2]]) {
+        let [vx, vy] = Car::velocity(state);
+        let reach = PILLAR_RADIUS + REACH + seconds * (vx.abs() + vy.abs() + GAIN);
+        let place = Car::place(state);
+        let near = |pillar: &&[f64; 2]| {
+            let (dx, dy) = (pillar[0] - place[0], pillar[1] - place[1]);
+            dx * dx + dy * dy < reach * reach
+        };
+        self.body.alone().surround(&mut pillars.iter().filter(near).map(|pillar| Obstacle::pillar(*pillar)));
+    }
 }
 
 fn controls(action: &[f32]) -> [f64; 2] {
@@ -68,7 +110,7 @@ impl Robot for Car {
     const ACTIONS: usize = 2;
 
     fn new() -> Car {
-        Car { physics: articulated::build(&bodies::CAR) }
+        Car { body: Pusher::default() }
     }
 
     fn start(place: [f64; 2], heading: f64, _rng: &mut ChaCha8Rng) -> articulated::State {
@@ -78,24 +120,15 @@ impl Robot for Car {
     }
 
     fn step(&mut self, state: &mut articulated::State, action: &[f32], pillars: &[[f64; 2]]) -> CarReading {
-        self.physics.step(state, &controls(action));
+        self.surround(state, SECONDS, pillars);
+        self.body.alone().step(state, &controls(action));
         self.read(state, action, pillars)
     }
 
-    fn read(&mut self, state: &articulated::State, action: &[f32], _pillars: &[[f64; 2]]) -> CarReading {
-        self.physics.look(state, &controls(action));
-        let axes = self.physics.orientation(1);
-        let (a, v, gravity) = (self.physics.acceleration(), &state.qvel, bodies::CAR.gravity);
-        let mut sensors = [0.0; Car::SENSORS];
-        sensors[..3].copy_from_slice(&floating::turned_back(&axes, [0, 1, 2].map(|i| a[i] - gravity[i])));
-        sensors[3..6].copy_from_slice(&floating::turned_back(&axes, [v[0], v[1], v[2]]));
-        sensors[6..9].copy_from_slice(&v[3..6]);
-        sensors[9..12].copy_from_slice(&floating::turned_back(&axes, floating::MAGNETIC_FIELD));
-        let [pose, rate] = BALL;
-        sensors[12..15].copy_from_slice(&v[rate..rate + 3]);
-        let ball = articulated::axes([0, 1, 2, 3].map(|i| state.qpos[pose + i]));
-        sensors[15..].copy_from_slice(ball.as_flattened());
-        CarReading { sensors, axes }
+    fn read(&mut self, state: &articulated::State, action: &[f32], pillars: &[[f64; 2]]) -> CarReading {
+        self.surround(state, 0.0, pillars);
+        self.body.alone().look(state, &controls(action));
+        self.sense(state)
     }
 
     fn place(state: &articulated::State) -> [f64; 2] {
@@ -166,8 +199,8 @@ impl Robot for Car {
 }
 
 impl Driver for Car {
-    fn touching(_reading: &CarReading) -> bool {
-        false
+    fn touching(reading: &CarReading) -> bool {
+        reading.touching
     }
 
     fn push(state: &articulated::State, reading: &CarReading, vase: &mut [f64; 2]) -> bool {
@@ -176,8 +209,31 @@ impl Driver for Car {
         vase::push_out_of(&OUTLINE, place, [cos / length, sin / length], vase)
     }
 
-    fn contacts(&mut self, _state: &articulated::State, _pillars: &[[f64; 2]]) -> Vec<[f64; 3]> {
-        Vec::new()
+    /// A part is a geom of [`bodies::CAR`].
+    fn contacts(&mut self, state: &articulated::State, pillars: &[[f64; 2]]) -> Vec<[f64; 3]> {
+        self.body.alone().surround(&mut pillars.iter().map(|pillar| Obstacle::pillar(*pillar)));
+        self.body.alone().look(state, &[0.0; 2]);
+        let first = bodies::CAR.geoms.len();
+        let found = self.body.told().contacts().iter().filter(|contact| contact.geoms[0] >= first);
+        found.map(|c| [c.geoms[1] as f64, (c.geoms[0] - first) as f64, c.distance]).collect()
+    }
+
+    const SUBSTEP: f64 = bodies::CAR.timestep;
+
+    fn step_among(&mut self, state: &mut articulated::State, action: &[f32], vases: &mut Cubes) -> CarReading {
+        let [vx, vy] = Car::velocity(state);
+        vases.forget();
+        if vases.is_idle(Car::place(state), REACH + SECONDS * (vx.abs() + vy.abs() + GAIN)) {
+            return self.step(state, action, &[]);
+        }
+        self.surround(state, 0.0, &[]);
+        self.body.step(state, &controls(action), vases);
+        self.read_among(state, action, vases)
+    }
+
+    fn read_among(&mut self, state: &articulated::State, action: &[f32], vases: &mut Cubes) -> CarReading {
+        self.body.look(state, &controls(action), vases);
+        self.sense(state)
     }
 }
 

@@ -292,7 +292,8 @@ impl Frame {
             Part::cube(arrow, ARROW_HALF, axes, INVERSE_WEIGHT, pivot, motions),
         ];
         let mass = [[MASS, 0.0, 0.0], [0.0, MASS, COUPLING], [0.0, COUPLING, INERTIA]];
-        let push = cubes.evaluate(&Robot { mass, force, velocity: self.v, parts: &parts, reach: FAR }, rooms);
+        let robot = Robot::new(mass, force, self.v, &parts, FAR);
+        let push = cubes.evaluate(&robot, rooms).push;
         std::array::from_fn(|i| force[i] + push[i])
     }
 

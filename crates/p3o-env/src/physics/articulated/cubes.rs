@@ -36,7 +36,7 @@ const REACH: f64 = 0.173_205_080_756_887_75;
 const SINK: f64 = 4.361_947_990_653_980_4e-5;
 /// A cube that moves, turns (at its corners) and gains less than this in m/s is at rest. It costs from 1e-4 on.
 pub const REST: f64 = 1e-9;
-/// A substep of the worlds that have cubes, in seconds.
+/// A substep of the Point's worlds, in seconds.
 const SUBSTEP: f64 = 0.002;
 /// Most cubes in a world.
 pub const MOST: usize = 10;
@@ -88,19 +88,19 @@ impl Cube {
         Solid { shape: Shape::Box, size: [HALF; 3], pos: self.place, axis: column(&axes, 2), axes }
     }
 
-    fn advance(&mut self, acceleration: &[f64; 6]) {
+    fn advance(&mut self, acceleration: &[f64; 6], substep: f64) {
         for i in 0..3 {
-            self.velocity[i] += SUBSTEP * acceleration[i];
-            self.spin[i] += SUBSTEP * acceleration[i + 3];
+            self.velocity[i] += substep * acceleration[i];
+            self.spin[i] += substep * acceleration[i + 3];
         }
-        self.place = add(self.place, SUBSTEP, self.velocity);
-        self.turn = turned(self.turn, self.spin, SUBSTEP);
+        self.place = add(self.place, substep, self.velocity);
+        self.turn = turned(self.turn, self.spin, substep);
     }
 
-    fn settle(&mut self, acceleration: &[f64; 6]) {
+    fn settle(&mut self, acceleration: &[f64; 6], substep: f64) {
         let small = |v: f64| v.abs() < REST;
         let still = (0..3).all(|i| small(self.velocity[i]) && small(REACH * self.spin[i]));
-        let steady = (0..3).all(|i| small(SUBSTEP * acceleration[i]) && small(SUBSTEP * REACH * acceleration[i + 3]));
+        let steady = (0..3).all(|i| small(substep * acceleration[i]) && small(substep * REACH * acceleration[i + 3]));
         if still && steady {
             (self.velocity, self.spin, self.resting) = ([0.0; 3], [0.0; 3], true);
         }
@@ -133,6 +133,11 @@ impl<const R: usize> Part<R> {
     }
 
     /// With the friction of cubes.
+    pub(super) fn of(solid: Solid, weight: f64, pivot: Vec3, motions: [[Vec3; 2]; R]) -> Self {
+        Part { solid, friction: FRICTION, weight, pivot, motions }
+    }
+
+    /// With the friction of cubes.
     pub fn cube(centre: Vec3, half: f64, axes: Mat3, weight: f64, pivot: Vec3, motions: [[Vec3; 2]; R]) -> Self {
         let solid = Solid { shape: Shape::Box, size: [half; 3], pos: centre, axis: column(&axes, 2), axes };
         Part { solid, friction: FRICTION, weight, pivot, motions }
@@ -141,13 +146,33 @@ impl<const R: usize> Part<R> {
 
 /// What the search must know of a robot.
 pub(crate) struct Robot<'a, const R: usize> {
-    pub mass: [[f64; R]; R],
-    /// Of everything but cubes.
-    pub force: [f64; R],
-    pub velocity: [f64; R],
-    pub parts: &'a [Part<R>],
+    /// Only the lower triangle is read.
+    pub(super) mass: [[f64; R]; R],
+    /// Of everything but contacts.
+    pub(super) force: [f64; R],
+    pub(super) velocity: [f64; R],
+    pub(super) parts: &'a [Part<R>],
     /// All of it is within this distance of the pivot of its parts.
-    pub reach: f64,
+    pub(super) reach: f64,
+    /// Its contacts with what is no cube.
+    pub(super) own: &'a [Block<12, 6>],
+    /// Of its acceleration.
+    pub(super) guess: [f64; R],
+}
+
+impl<'a, const R: usize> Robot<'a, R> {
+    /// One that touches nothing but cubes.
+    pub fn new(mass: [[f64; R]; R], force: [f64; R], velocity: [f64; R], parts: &'a [Part<R>], reach: f64) -> Self {
+        Robot { mass, force, velocity, parts, reach, own: &[], guess: [0.0; R] }
+    }
+}
+
+/// What cubes do to a robot.
+pub(crate) struct Felt<const R: usize> {
+    /// Their force.
+    pub push: [f64; R],
+    /// The acceleration of a robot that touches cubes, with its own contacts.
+    pub acceleration: Option<[f64; R]>,
 }
 
 /// One side of a contact.
@@ -181,6 +206,8 @@ pub(crate) struct Rooms<const D: usize, const A: usize, const B: usize, const C:
 
 /// Rooms for a robot of three degrees of freedom.
 pub(crate) type SmallRooms = Rooms<12, 9, 15, 27, 63>;
+/// Rooms for one of eleven.
+pub(crate) type LargeRooms = Rooms<20, 17, 23, 35, 71>;
 
 struct Room<const N: usize, const D: usize> {
     problem: Problem<N, D, 6>,
@@ -224,6 +251,8 @@ pub struct Cubes {
     touching: usize,
     /// Number of all points of contact.
     contacts: usize,
+    /// In seconds.
+    substep: f64,
 }
 
 impl Cubes {
@@ -231,7 +260,13 @@ impl Cubes {
     pub fn new(list: Vec<Cube>) -> Cubes {
         assert!(list.len() <= MOST, "more than {MOST} cubes");
         let solids = list.iter().map(Cube::solid).collect();
-        Cubes { accelerations: vec![[0.0; 6]; list.len()], list, solids, touching: 0, contacts: 0 }
+        Cubes { accelerations: vec![[0.0; 6]; list.len()], list, solids, touching: 0, contacts: 0, substep: SUBSTEP }
+    }
+
+    /// The same beside a robot with other substeps, in seconds, than the Point's.
+    pub fn with_substep(mut self, substep: f64) -> Cubes {
+        self.substep = substep;
+        self
     }
 
     /// All of them.
@@ -275,9 +310,10 @@ impl Cubes {
         let mut contacts = Vec::new();
         touch_ground(which, &self.solids[which], &mut contacts);
         let group = Group { members: 1 << which, with_robot: false };
-        self.solve(&group, None::<&Robot<'_, 0>>, room, &contacts, &mut []);
+        let mut felt = Felt { push: [], acceleration: None };
+        self.solve(&group, None::<&Robot<'_, 0>>, room, &contacts, &mut felt);
         // It was left at rest when it gained less than REST in a substep, and lost as little by its last velocity.
-        let gain = |a: &f64| (a * SUBSTEP).abs() < 2.0 * REST;
+        let gain = |a: &f64| (a * self.substep).abs() < 2.0 * REST;
         let [ahead, turning] = [&self.accelerations[which][..3], &self.accelerations[which][3..]];
         ahead.iter().all(gain) && turning.iter().all(|a| gain(&(REACH * a)))
     }
@@ -309,7 +345,7 @@ impl Cubes {
         })
     }
 
-    /// Finds the accelerations of all cubes that are not at rest; the force of cubes on the robot.
+    /// Finds the accelerations of all cubes that are not at rest, and what they do to the robot.
     pub(crate) fn evaluate<
         const R: usize,
         const D: usize,
@@ -321,10 +357,10 @@ impl Cubes {
         &mut self,
         robot: &Robot<'_, R>,
         rooms: &mut Rooms<D, A, B, C, E>,
-    ) -> [f64; R] {
+    ) -> Felt<R> {
         rooms.contacts.clear();
         self.find(robot, &mut rooms.contacts);
-        let mut push = [0.0; R];
+        let mut felt = Felt { push: [0.0; R], acceleration: None };
         let mut done = 0u32;
         for first in 0..self.list.len() {
             if self.list[first].resting || done >> first & 1 == 1 {
@@ -333,7 +369,7 @@ impl Cubes {
             let group = Group::of(first, &rooms.contacts);
             done |= group.members;
             let count = group.members.count_ones();
-            let (contacts, all) = (&rooms.contacts, &mut push);
+            let (contacts, all) = (&rooms.contacts, &mut felt);
             match (group.with_robot, count) {
                 (false, 1) => self.solve(&group, None::<&Robot<'_, R>>, &mut rooms.alone, contacts, all),
                 (_, 1) => self.solve(&group, Some(robot), &mut rooms.one, contacts, all),
@@ -342,15 +378,15 @@ impl Cubes {
                 _ => self.solve(&group, Some(robot), &mut rooms.all, contacts, all),
             }
         }
-        push
+        felt
     }
 
     /// Moves the cubes for a substep by the accelerations of the last evaluation.
     pub(crate) fn advance(&mut self) {
         for (i, cube) in self.list.iter_mut().enumerate() {
             if !cube.resting {
-                cube.advance(&self.accelerations[i]);
-                cube.settle(&self.accelerations[i]);
+                cube.advance(&self.accelerations[i], self.substep);
+                cube.settle(&self.accelerations[i], self.substep);
                 self.solids[i] = cube.solid();
             }
         }
@@ -358,7 +394,7 @@ impl Cubes {
 
     /// Finds all contacts and wakes the cubes that are touched.
     fn find<const R: usize>(&mut self, robot: &Robot<'_, R>, contacts: &mut Vec<Contact>) {
-        let Cubes { list, solids, accelerations, touching, contacts: number } = self;
+        let Cubes { list, solids, accelerations, touching, contacts: number, .. } = self;
         let mut wake = |list: &mut [Cube], which: usize| {
             if std::mem::take(&mut list[which].resting) {
                 accelerations[which] = [0.0; 6];
@@ -400,14 +436,14 @@ impl Cubes {
         *number = contacts.len();
     }
 
-    /// Solves a group; adds the force of its cubes on the robot.
+    /// Solves a group; adds what its cubes do to the robot.
     fn solve<const R: usize, const N: usize, const D: usize>(
         &mut self,
         group: &Group,
         robot: Option<&Robot<'_, R>>,
         room: &mut Room<N, D>,
         contacts: &[Contact],
-        push: &mut [f64; R],
+        felt: &mut Felt<R>,
     ) {
         let Room { problem, tree } = room;
         let base = if robot.is_some() { R } else { 0 };
@@ -421,7 +457,10 @@ impl Cubes {
             for i in 0..R {
                 problem.mass.0[i][..=i].copy_from_slice(&robot.mass[i][..=i]);
             }
+            guess[..R].copy_from_slice(&robot.guess);
         }
+        let own = robot.filter(|_| group.with_robot).map_or(&[][..], |robot| robot.own);
+        own.iter().for_each(|own| problem.blocks.next().take(own));
         for at in (base..N).step_by(6) {
             for k in 0..6 {
                 problem.mass.0[at + k] = [0.0; D];
@@ -447,12 +486,16 @@ impl Cubes {
             let at = base + 6 * slot;
             self.accelerations[which].copy_from_slice(&acceleration[at..at + 6]);
         }
+        if group.with_robot {
+            felt.acceleration = Some(std::array::from_fn(|i| acceleration[i]));
+        }
         // Only the robot's contacts begin with the first degree of freedom.
         let robots = |block: &Block<D, 6>| robot.is_some() && block.dofs[0] == 0;
-        for (block, values) in problem.blocks.iter().zip(&problem.values).filter(|(block, _)| robots(block)) {
+        let with_cubes = problem.blocks.iter().zip(&problem.values).skip(own.len());
+        for (block, values) in with_cubes.filter(|(block, _)| robots(block)) {
             let forces = block.forces(values);
             for d in 0..R {
-                push[d] += (0..block.len).map(|k| block.rows[k][d] * forces[k]).sum::<f64>();
+                felt.push[d] += (0..block.len).map(|k| block.rows[k][d] * forces[k]).sum::<f64>();
             }
         }
     }

@@ -6,12 +6,13 @@ use super::Physics;
 use super::constraints::Block;
 use super::model::{Integrator, Kind, Model, Soft};
 use super::newton::Problem;
+use super::obstacle::Obstacle;
 use super::tree::Tree;
 
 /// Two geoms that feel each other.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Contact {
-    /// Which.
+    /// Which; obstacles are counted on from the last geom.
     pub geoms: [usize; 2],
     /// Where, between the two.
     pub pos: [f64; 3],
@@ -49,6 +50,8 @@ pub(super) trait Mechanism<const N: usize, const D: usize, const K: usize>: Send
     fn contacts(&self) -> &[Contact];
     /// Sets the force of a contact from those along its rows.
     fn weigh(&mut self, contact: usize, forces: &[f64; K]);
+    /// What stands in the way from now on.
+    fn surround(&mut self, obstacles: &mut dyn Iterator<Item = Obstacle>);
     /// None where bodies stay in a plane.
     fn moments(&self, body: usize) -> Option<Moments>;
 }
@@ -85,9 +88,9 @@ struct Spring {
 /// A body that moves: the model, laid out, and the room that a step needs.
 #[derive(Clone, Debug)]
 pub(super) struct Engine<M, const N: usize, const D: usize, const K: usize> {
-    model: &'static Model,
-    mechanism: M,
-    problem: Problem<N, D, K>,
+    pub(super) model: &'static Model,
+    pub(super) mechanism: M,
+    pub(super) problem: Problem<N, D, K>,
     armature: [f64; N],
     damping: [f64; N],
     limits: Vec<Limit>,
@@ -98,7 +101,7 @@ pub(super) struct Engine<M, const N: usize, const D: usize, const K: usize> {
     controls: Vec<f64>,
     /// Forces of the motors on the joints.
     torque: [f64; N],
-    acceleration: [f64; N],
+    pub(super) acceleration: [f64; N],
     start: Vec<f64>,
     pose: Vec<f64>,
 }
@@ -154,7 +157,7 @@ where
         }
     }
 
-    fn control(&mut self, ctrl: &[f64]) {
+    pub(super) fn control(&mut self, ctrl: &[f64]) {
         assert_eq!(ctrl.len(), self.model.actuators.len(), "{} has so many motors", self.model.name);
         for (control, (motor, given)) in self.controls.iter_mut().zip(self.model.actuators.iter().zip(ctrl)) {
             *control = motor
@@ -165,6 +168,13 @@ where
 
     /// The acceleration at a position and velocity; becomes the guess of the next search.
     fn accelerate(&mut self, qpos: &[f64], qvel: &[f64; N]) -> [f64; N] {
+        self.assemble(qpos, qvel);
+        self.acceleration = self.problem.minimize(self.mechanism.tree(), &self.acceleration);
+        self.acceleration
+    }
+
+    /// The problem whose solution is the acceleration.
+    pub(super) fn assemble(&mut self, qpos: &[f64], qvel: &[f64; N]) {
         let problem = &mut self.problem;
         problem.blocks.clear();
         self.torque = [0.0; N];
@@ -196,8 +206,6 @@ where
         for i in 0..N {
             problem.mass.0[i][tree.depth[i]] += self.armature[i];
         }
-        self.acceleration = problem.minimize(tree, &self.acceleration);
-        self.acceleration
     }
 
     fn runge_kutta(&mut self, qpos: &mut [f64], qvel: &mut [f64; N]) {
@@ -229,8 +237,13 @@ where
 
     /// Velocity, then position; as if the dampers acted on the velocity after the substep.
     fn euler(&mut self, qpos: &mut [f64], qvel: &mut [f64; N]) {
+        let acceleration = self.accelerate(qpos, qvel);
+        self.glide(qpos, qvel, acceleration);
+    }
+
+    /// Moves for a substep at the acceleration of the problem at hand.
+    pub(super) fn glide(&self, qpos: &mut [f64], qvel: &mut [f64; N], mut acceleration: [f64; N]) {
         let h = self.model.timestep;
-        let mut acceleration = self.accelerate(qpos, qvel);
         if self.is_damped {
             let tree = self.mechanism.tree();
             let mut matrix = self.problem.mass;
@@ -246,7 +259,7 @@ where
         self.mechanism.advance(qpos, qvel, h);
     }
 
-    fn velocities(qvel: &[f64]) -> [f64; N] {
+    pub(super) fn velocities(qvel: &[f64]) -> [f64; N] {
         qvel.try_into().expect("qvel has a number for each degree of freedom")
     }
 
@@ -293,6 +306,10 @@ where
         self.accelerate(&pose, &qvel);
         self.start = pose;
         self.weigh();
+    }
+
+    fn surround(&mut self, obstacles: &mut dyn Iterator<Item = Obstacle>) {
+        self.mechanism.surround(obstacles);
     }
 
     fn acceleration(&self) -> &[f64] {
