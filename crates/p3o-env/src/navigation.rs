@@ -12,7 +12,7 @@
 //! the start and many of the goals, with gaps not much wider than the robot, and a trained PPO violates both limits.
 //! Observation: 12 sensor numbers as in PointGoal, then lidars of 16 bins for goal, hazards and pillars.
 
-use crate::arena::{Arena, Obstacle, Rules, keepout, world_of_an_arena};
+use crate::arena::{Arena, Rules, Thing, keepout, world_of_an_arena};
 use crate::layout::{Layout, Placement, Rect};
 use crate::robot::Point;
 
@@ -43,8 +43,8 @@ const ROBOT: Placement = Placement { count: 1, keepout: keepout::ROBOT, areas: &
 const GOAL: Placement = Placement { count: 1, keepout: keepout::GOAL, areas: &[] };
 const HAZARDS: Placement = Placement { count: 8, keepout: keepout::HAZARD, areas: &[Rect::square(INNER)] };
 const PILLARS: Placement = Placement { count: 0, keepout: keepout::PILLAR, areas: &[] };
-const OBSTACLES: &[Obstacle] = &[Obstacle::Hazard, Obstacle::Pillar];
-const COSTS: &[(Obstacle, f64)] = &[(Obstacle::Hazard, 25.0), (Obstacle::Pillar, 20.0)];
+const THINGS: &[Thing] = &[Thing::Goal, Thing::Hazard, Thing::Pillar];
+const COSTS: &[(Thing, f64)] = &[(Thing::Hazard, 25.0), (Thing::Pillar, 20.0)];
 
 static SCATTERED: Rules = Rules {
     name: "Navigation",
@@ -57,7 +57,7 @@ static SCATTERED: Rules = Rules {
             Placement { count: 6, areas: &ring(2.2), ..PILLARS },
         ],
     },
-    obstacles: OBSTACLES,
+    things: THINGS,
     costs: COSTS,
 };
 
@@ -72,7 +72,7 @@ static FENCE: Rules = Rules {
             Placement { count: 14, areas: &ring(1.9), ..PILLARS },
         ],
     },
-    obstacles: OBSTACLES,
+    things: THINGS,
     costs: COSTS,
 };
 

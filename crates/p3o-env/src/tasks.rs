@@ -7,8 +7,9 @@ use crate::circle::Circle;
 use crate::robot::Point;
 use crate::safety_ant::SafetyAnt;
 use crate::{
-    AntCircle, CarGoal, CircleStart, Env, GatherObs, GoalLevel, Joint, Navigation, OpenEnv, Pillars, PointCircle,
-    PointGather, PointGoal, Runner, SimpleSpread, SpreadReward, SpreadSemantics, Team, Vases, Velocity,
+    AntCircle, ButtonLevel, CarGoal, CircleStart, Env, GatherObs, GoalLevel, Joint, Navigation, OpenEnv, Pillars,
+    PointButton, PointCircle, PointGather, PointGoal, Runner, SimpleSpread, SpreadReward, SpreadSemantics, Team, Vases,
+    Velocity,
 };
 
 /// A task that [`make`] can build.
@@ -176,6 +177,28 @@ fn level(values: &Values) -> GoalLevel {
         0.0 => GoalLevel::Zero,
         2.0 => GoalLevel::Two,
         _ => GoalLevel::One,
+    }
+}
+
+const BUTTON_LEVEL: OptionInfo = OptionInfo {
+    name: "level",
+    default: 1.0,
+    allowed: Allowed::OneOf(&[0.0, 1.0, 2.0]),
+    summary: "0: 4 buttons alone, no costs; 1: 4 hazards and 4 gremlins; 2: 8 hazards and 6 gremlins",
+};
+
+const BUTTON_COSTS: OptionInfo = OptionInfo {
+    name: "costs",
+    default: 1.0,
+    allowed: Allowed::Words(&["separate", "combined"]),
+    summary: "separate: wrong buttons, hazards and gremlins; combined: one, 1 where any of them costs, as in Safety-Gymnasium",
+};
+
+fn button_level(values: &Values) -> ButtonLevel {
+    match values.get("level") {
+        0.0 => ButtonLevel::Zero,
+        2.0 => ButtonLevel::Two,
+        _ => ButtonLevel::One,
     }
 }
 
@@ -378,6 +401,16 @@ pub static TASKS: &[TaskInfo] = &[
             summary: "1: |x| > 1.125 costs; 2: |y| > 1.125 too",
         }],
         build: |values| Box::new(Circle::<Car>::new("CarCircle", values.get("level") as u8)),
+        team: None,
+    },
+    TaskInfo {
+        name: "PointButton",
+        summary: "press button after button, only the right ones, among hazards and gremlins that move (Safety-Gymnasium's SafetyPointButton1-v0)",
+        options: &[BUTTON_LEVEL, GOAL_BONUS, BUTTON_COSTS],
+        build: |values| {
+            let world = PointButton::new(button_level(values)).with_goal_bonus(values.get("goal_bonus"));
+            Box::new(if values.get("costs") == 1.0 { world.with_combined_cost() } else { world })
+        },
         team: None,
     },
     TaskInfo {

@@ -10,6 +10,7 @@ pub mod model;
 mod newton;
 mod planar;
 mod spatial;
+pub mod tether;
 mod tree;
 
 pub use engine::{Contact, Moments};
