@@ -15,7 +15,8 @@ use rand_chacha::ChaCha8Rng;
 use crate::labels::{counted, each};
 use crate::lidar::Sighting;
 use crate::open_env::StateReader;
-use crate::physics::articulated::{self, Physics, bodies};
+use crate::physics::articulated::{self, Obstacle, Physics, bodies};
+use crate::physics::contact::PILLAR_RADIUS;
 use crate::robot::{Driver, Robot, common_sensors, floating};
 use crate::{Form, Labels, Quantities, Role, Scene, StateError, vase};
 
@@ -36,6 +37,13 @@ const OUTLINE: [[f64; 2]; 10] = [
     [0.1, -0.1],
 ];
 
+/// Farther from the Car's origin than the edges of its wheels, hypot(0.155, 0.15, 0.1) = 0.238, nothing touches it.
+const REACH: f64 = 0.24;
+/// A step of the world.
+const SECONDS: f64 = bodies::CAR.timestep * bodies::CAR.substeps as f64;
+/// Gravity, motors and the ground change the velocity by less than this within a step, in m/s.
+const GAIN: f64 = 3.0;
+
 /// The Car.
 #[derive(Clone)]
 pub(crate) struct Car {
@@ -54,6 +62,22 @@ pub(crate) struct CarReading {
     sensors: [f64; Car::SENSORS],
     /// Axes of the body, in columns.
     axes: [[f64; 3]; 3],
+    /// Whether a pillar is touched.
+    touching: bool,
+}
+
+impl Car {
+    /// Has pillars stand in the way that can be reached within `seconds`.
+    fn surround(&mut self, state: &articulated::State, seconds: f64, pillars: &[[f64; 2]]) {
+        let [vx, vy] = Car::velocity(state);
+        let reach = PILLAR_RADIUS + REACH + seconds * (vx.abs() + vy.abs() + GAIN);
+        let place = Car::place(state);
+        let near = |pillar: &&[f64; 2]| {
+            let (dx, dy) = (pillar[0] - place[0], pillar[1] - place[1]);
+            dx * dx + dy * dy < reach * reach
+        };
+        self.physics.surround(&mut pillars.iter().filter(near).map(|pillar| Obstacle::pillar(*pillar)));
+    }
 }
 
 fn controls(action: &[f32]) -> [f64; 2] {
@@ -78,11 +102,13 @@ impl Robot for Car {
     }
 
     fn step(&mut self, state: &mut articulated::State, action: &[f32], pillars: &[[f64; 2]]) -> CarReading {
+        self.surround(state, SECONDS, pillars);
         self.physics.step(state, &controls(action));
         self.read(state, action, pillars)
     }
 
-    fn read(&mut self, state: &articulated::State, action: &[f32], _pillars: &[[f64; 2]]) -> CarReading {
+    fn read(&mut self, state: &articulated::State, action: &[f32], pillars: &[[f64; 2]]) -> CarReading {
+        self.surround(state, 0.0, pillars);
         self.physics.look(state, &controls(action));
         let axes = self.physics.orientation(1);
         let (a, v, gravity) = (self.physics.acceleration(), &state.qvel, bodies::CAR.gravity);
@@ -95,7 +121,8 @@ impl Robot for Car {
         sensors[12..15].copy_from_slice(&v[rate..rate + 3]);
         let ball = articulated::axes([0, 1, 2, 3].map(|i| state.qpos[pose + i]));
         sensors[15..].copy_from_slice(ball.as_flattened());
-        CarReading { sensors, axes }
+        let touching = self.physics.contacts().iter().any(|contact| contact.geoms[0] >= bodies::CAR.geoms.len());
+        CarReading { sensors, axes, touching }
     }
 
     fn place(state: &articulated::State) -> [f64; 2] {
@@ -166,8 +193,8 @@ impl Robot for Car {
 }
 
 impl Driver for Car {
-    fn touching(_reading: &CarReading) -> bool {
-        false
+    fn touching(reading: &CarReading) -> bool {
+        reading.touching
     }
 
     fn push(state: &articulated::State, reading: &CarReading, vase: &mut [f64; 2]) -> bool {
@@ -176,8 +203,13 @@ impl Driver for Car {
         vase::push_out_of(&OUTLINE, place, [cos / length, sin / length], vase)
     }
 
-    fn contacts(&mut self, _state: &articulated::State, _pillars: &[[f64; 2]]) -> Vec<[f64; 3]> {
-        Vec::new()
+    /// A part is a geom of [`bodies::CAR`].
+    fn contacts(&mut self, state: &articulated::State, pillars: &[[f64; 2]]) -> Vec<[f64; 3]> {
+        self.physics.surround(&mut pillars.iter().map(|pillar| Obstacle::pillar(*pillar)));
+        self.physics.look(state, &[0.0; 2]);
+        let first = bodies::CAR.geoms.len();
+        let found = self.physics.contacts().iter().filter(|contact| contact.geoms[0] >= first);
+        found.map(|c| [c.geoms[1] as f64, (c.geoms[0] - first) as f64, c.distance]).collect()
     }
 }
 

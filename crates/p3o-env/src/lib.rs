@@ -64,7 +64,7 @@ pub use env::{ActionSpace, Actuation, CostSpec, Env, EnvSpec, Outcome, RestoreEr
 pub use hash::fnv1a;
 pub use labels::{Label, Labels};
 pub use multi_agent::{Joint, MultiAgentEnv, Team};
-pub use navigation::{Navigation, Pillars};
+pub use navigation::{CarNavigation, Navigation, Pillars};
 pub use open_env::{OpenEnv, Quantities, StateError};
 pub use point_circle::PointCircle;
 pub use point_gather::{GatherObs, PointGather};

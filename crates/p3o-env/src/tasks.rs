@@ -7,9 +7,9 @@ use crate::circle::Circle;
 use crate::robot::Point;
 use crate::safety_ant::SafetyAnt;
 use crate::{
-    AntCircle, ButtonLevel, CarGoal, CircleStart, Env, GatherObs, GoalLevel, Joint, Navigation, OpenEnv, Pillars,
-    PointButton, PointCircle, PointGather, PointGoal, Runner, SimpleSpread, SpreadReward, SpreadSemantics, Team, Vases,
-    Velocity,
+    AntCircle, ButtonLevel, CarGoal, CarNavigation, CircleStart, Env, GatherObs, GoalLevel, Joint, Navigation, OpenEnv,
+    Pillars, PointButton, PointCircle, PointGather, PointGoal, Runner, SimpleSpread, SpreadReward, SpreadSemantics,
+    Team, Vases, Velocity,
 };
 
 /// A task that [`make`] can build.
@@ -266,10 +266,20 @@ pub static TASKS: &[TaskInfo] = &[
                 allowed: Allowed::Words(&["scattered", "fence"]),
                 summary: "how pillars stand: scattered, so that a learned policy drives around them, or as a fence that it has to pass",
             },
+            OptionInfo {
+                name: "robot",
+                default: 0.0,
+                allowed: Allowed::Words(&["point", "car"]),
+                summary: "point: the paper's; car: Safety-Gymnasium's Car, with 24 numbers of its own sensors in place of 12",
+            },
         ],
         build: |values| {
             let layout = if values.get(LAYOUT) == 0.0 { Pillars::Scattered } else { Pillars::Fence };
-            Box::new(Navigation::with_pillars(layout).with_goal_bonus(values.get("goal_bonus")))
+            let bonus = values.get("goal_bonus");
+            if values.get("robot") == 1.0 {
+                return Box::new(CarNavigation::with_pillars(layout).with_goal_bonus(bonus));
+            }
+            Box::new(Navigation::with_pillars(layout).with_goal_bonus(bonus))
         },
         team: None,
     },

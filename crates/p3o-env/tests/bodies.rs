@@ -39,7 +39,7 @@ impl Record {
 }
 
 /// The largest difference, relative to the largest number; what is no number is infinitely wrong.
-fn error(found: &[f64], expected: &[f64]) -> f64 {
+pub fn error(found: &[f64], expected: &[f64]) -> f64 {
     assert_eq!(found.len(), expected.len());
     if found.iter().any(|f| !f.is_finite()) {
         return f64::INFINITY;

@@ -65,7 +65,7 @@ fn mistakes_name_the_alternatives() {
     );
     assert_eq!(
         complaint("Navigation", &[("level", 1.0)]).to_string(),
-        "Navigation has no option \"level\"; its options are goal_bonus, layout"
+        "Navigation has no option \"level\"; its options are goal_bonus, layout, robot"
     );
     assert_eq!(
         complaint("PointGoal", &[("level", 3.0)]).to_string(),

@@ -5,6 +5,7 @@ mod ant_circle;
 mod ant_textbook;
 mod bodies;
 mod buttons;
+mod car_contacts;
 mod circle;
 mod cubes;
 mod episodes;

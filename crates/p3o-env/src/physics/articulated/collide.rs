@@ -1,7 +1,7 @@
 //! Where shapes touch, as MuJoCo finds it: the tangents of a contact matter, since its friction pyramid is not round.
 
-use super::boxes;
 use super::model::Shape;
+use super::{boxes, convex};
 use crate::physics::space::{Mat3, Vec3, add, column, cross, dot, scale, sub, times};
 
 /// A shape where it is now.
@@ -27,7 +27,19 @@ pub(super) struct Touch {
     pub distance: f64,
 }
 
-/// Calls `found` with every place where two shapes are nearer than the margin; the first is the simpler one.
+/// Of a ball about the centre that holds the whole shape; a plane counts as a point.
+pub(super) fn radius(shape: Shape, size: [f64; 3]) -> f64 {
+    match shape {
+        Shape::Plane => 0.0,
+        Shape::Sphere => size[0],
+        Shape::Capsule => size[0] + size[1],
+        Shape::Cylinder => (size[0] * size[0] + size[1] * size[1]).sqrt(),
+        Shape::Box => dot(size, size).sqrt(),
+    }
+}
+
+/// Calls `found` with every place where two shapes are nearer than the margin; the first is the simpler one. A cylinder and what is no plane
+/// have to overlap.
 pub(super) fn touches(one: &Solid, two: &Solid, margin: f64, mut found: impl FnMut(Touch)) {
     let found = &mut found;
     match (one.shape, two.shape) {
@@ -49,6 +61,9 @@ pub(super) fn touches(one: &Solid, two: &Solid, margin: f64, mut found: impl FnM
         (Shape::Capsule, Shape::Capsule) => capsules(one, two, margin, found),
         (Shape::Sphere, Shape::Box) => boxes::ball_box(one, two, margin, found),
         (Shape::Box, Shape::Box) => boxes::boxes(one, two, margin, found),
+        (Shape::Sphere | Shape::Cylinder, Shape::Cylinder) | (Shape::Cylinder, Shape::Box) => {
+            convex::touch(one, two, found)
+        }
         (one, two) => unreachable!("no body has a {one:?} that touches a {two:?}"),
     }
 }

@@ -6,12 +6,13 @@ use super::Physics;
 use super::constraints::Block;
 use super::model::{Integrator, Kind, Model, Soft};
 use super::newton::Problem;
+use super::obstacle::Obstacle;
 use super::tree::Tree;
 
 /// Two geoms that feel each other.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Contact {
-    /// Which.
+    /// Which; obstacles are counted on from the last geom.
     pub geoms: [usize; 2],
     /// Where, between the two.
     pub pos: [f64; 3],
@@ -49,6 +50,8 @@ pub(super) trait Mechanism<const N: usize, const D: usize, const K: usize>: Send
     fn contacts(&self) -> &[Contact];
     /// Sets the force of a contact from those along its rows.
     fn weigh(&mut self, contact: usize, forces: &[f64; K]);
+    /// What stands in the way from now on.
+    fn surround(&mut self, obstacles: &mut dyn Iterator<Item = Obstacle>);
     /// None where bodies stay in a plane.
     fn moments(&self, body: usize) -> Option<Moments>;
 }
@@ -293,6 +296,10 @@ where
         self.accelerate(&pose, &qvel);
         self.start = pose;
         self.weigh();
+    }
+
+    fn surround(&mut self, obstacles: &mut dyn Iterator<Item = Obstacle>) {
+        self.mechanism.surround(obstacles);
     }
 
     fn acceleration(&self) -> &[f64] {

@@ -4,10 +4,12 @@ pub mod bodies;
 mod boxes;
 mod collide;
 mod constraints;
+mod convex;
 pub mod cubes;
 mod engine;
 pub mod model;
 mod newton;
+mod obstacle;
 mod planar;
 mod spatial;
 pub mod tether;
@@ -16,6 +18,7 @@ mod tree;
 pub use engine::{Contact, Moments};
 use model::Kind;
 pub use model::Model;
+pub use obstacle::Obstacle;
 use serde::{Deserialize, Serialize};
 
 use engine::Engine;
@@ -75,6 +78,9 @@ pub trait Physics: Send {
 
     /// Evaluates this moment without moving.
     fn look(&mut self, state: &State, ctrl: &[f64]);
+
+    /// What stands in its way from now on, in place of what did before. In a plane nothing can.
+    fn surround(&mut self, obstacles: &mut dyn Iterator<Item = Obstacle>);
 
     /// Rate of change of each velocity.
     fn acceleration(&self) -> &[f64];

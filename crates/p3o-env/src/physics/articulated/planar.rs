@@ -9,6 +9,7 @@ use super::constraints::Blocks;
 use super::engine::{Contact, Mechanism, Moments};
 use super::model::{Kind, Model, Pair, Shape};
 use super::newton::Problem;
+use super::obstacle::Obstacle;
 use super::tree::{Rows, Tree};
 use crate::physics::space::{matrix, rotate};
 
@@ -509,6 +510,10 @@ impl<const N: usize, const D: usize> Mechanism<N, D, ROWS> for Planar<N, D> {
         let side = self.direction(turned(self.up));
         let contact = &mut self.contacts[contact];
         contact.force = std::array::from_fn(|i| forces[0] * contact.normal[i] + forces[1] * side[i]);
+    }
+
+    fn surround(&mut self, obstacles: &mut dyn Iterator<Item = Obstacle>) {
+        assert!(obstacles.next().is_none(), "nothing stands in the way of a body in a plane");
     }
 
     fn moments(&self, _body: usize) -> Option<Moments> {

@@ -5,11 +5,12 @@
 
 #![expect(clippy::needless_range_loop, reason = "several arrays share each index, as in the formulas")]
 
-use super::collide::{Solid, Touch, tangents, touches};
+use super::collide::{Solid, Touch, radius, tangents, touches};
 use super::constraints::{Block, Blocks};
 use super::engine::{Contact, Mechanism, Moments};
 use super::model::{Kind, Model, Pair, Shape};
 use super::newton::Problem;
+use super::obstacle::Obstacle;
 use super::tree::{Rows, Tree};
 use crate::physics::space::{
     IDENTITY, Mat3, Vec3, about, add, column, cross, dot, matrix, normalized, product, scale, sub, times, turned,
@@ -205,6 +206,17 @@ struct Fixed {
     is_angular: bool,
 }
 
+impl Fixed {
+    /// Moves a solid to where its link is now.
+    fn put(&self, node: &Node, solid: &mut Solid) {
+        solid.pos = add(node.at, 1.0, times(&node.axes, self.pos));
+        solid.axis = times(&node.axes, column(&self.axes, 2));
+        if self.is_angular {
+            solid.axes = product(&node.axes, &self.axes);
+        }
+    }
+}
+
 /// Where a link is and how it moves.
 #[derive(Clone, Copy, Debug)]
 struct Node {
@@ -259,6 +271,7 @@ pub(super) struct Spatial<const N: usize, const D: usize, const K: usize> {
     centres: Vec<Vec3>,
     contacts: Vec<Contact>,
     frames: Vec<[Vec3; 3]>,
+    obstacles: Vec<Obstacle>,
 }
 
 impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
@@ -307,6 +320,7 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
             masses,
             contacts: Vec::with_capacity(64),
             frames: Vec::with_capacity(64),
+            obstacles: Vec::new(),
             links,
             parts,
             fixed,
@@ -518,13 +532,8 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
                 continue;
             }
             for geom in near.pair.geoms {
-                let (solid, fixed) = (&mut solids[geom], &fixed[geom]);
-                let node = &nodes[fixed.link];
-                solid.pos = add(node.at, 1.0, times(&node.axes, fixed.pos));
-                solid.axis = times(&node.axes, column(&fixed.axes, 2));
-                if fixed.is_angular {
-                    solid.axes = product(&node.axes, &fixed.axes);
-                }
+                let fixed = &fixed[geom];
+                fixed.put(&nodes[fixed.link], &mut solids[geom]);
             }
             let (one, two) = (&solids[one], &solids[two]);
             touches(one, two, near.pair.margin, |touch| {
@@ -539,6 +548,36 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
                 let geoms = near.pair.geoms;
                 contacts.push(Contact { geoms, pos, normal, distance, force: [0.0; 3], torque: [0.0; 3] });
             });
+        }
+    }
+
+    /// Contacts with obstacles: of every geom that feels the ground, as if the obstacle were the ground.
+    fn bump(&mut self, v: &[f64; N], blocks: &mut Blocks<D, K>) {
+        let Spatial { model, nears, solids, contacts, frames, motions, centres, fixed, nodes, obstacles, .. } = self;
+        for near in nears.iter().filter(|near| near.on_plane) {
+            let geom = near.pair.geoms[1];
+            fixed[geom].put(&nodes[fixed[geom].link], &mut solids[geom]);
+            let solid = &solids[geom];
+            for (i, obstacle) in obstacles.iter().enumerate() {
+                let (apart, reach) = (sub(solid.pos, obstacle.solid.pos), near.reach + obstacle.reach);
+                // Asked so that a body that is nowhere is not near.
+                let is_near = dot(apart, apart) < reach * reach;
+                if !is_near {
+                    continue;
+                }
+                obstacle.touches(solid, |touch| {
+                    let [first, second] = tangents(&touch);
+                    let frame = [touch.normal, first, second];
+                    let block = blocks.next();
+                    near.rows(motions, centres, &touch, &frame, block);
+                    block.soften(&near.pair.soft, touch.distance, near.scale, v);
+                    block.contact = Some(contacts.len());
+                    frames.push(frame);
+                    let Touch { pos, normal, distance, .. } = touch;
+                    let geoms = [model.geoms.len() + i, geom];
+                    contacts.push(Contact { geoms, pos, normal, distance, force: [0.0; 3], torque: [0.0; 3] });
+                });
+            }
         }
     }
 }
@@ -691,14 +730,7 @@ fn near<const N: usize, const D: usize>(
     let weight: f64 = bodies.iter().filter(|body| **body > 0).map(|body| model.bodies[body - 1].weight[0]).sum();
     let mu = pair.friction[0];
     let scale = if pair.dimensions == 1 { weight } else { 2.0 * mu * mu * (weight + mu * mu * weight) };
-    let radius = |size: [f64; 3], shape: Shape| match shape {
-        Shape::Plane => 0.0,
-        Shape::Sphere => size[0],
-        Shape::Capsule => size[0] + size[1],
-        Shape::Cylinder => (size[0] * size[0] + size[1] * size[1]).sqrt(),
-        Shape::Box => dot(size, size).sqrt(),
-    };
-    let [a, b] = geoms.map(|geom| radius(geom.size, geom.shape));
+    let [a, b] = geoms.map(|geom| radius(geom.shape, geom.size));
     // Of bodies with several geoms, the original compares balls without the margin before it looks closer.
     let several = |body: usize| model.geoms.iter().filter(|geom| geom.body == body).count() > 1;
     let margin = if bodies.into_iter().any(several) { 0.0 } else { pair.margin };
@@ -717,6 +749,14 @@ impl<const N: usize, const D: usize, const K: usize> Mechanism<N, D, K> for Spat
         self.motion(qvel);
         self.inertia(&mut problem.mass, &mut problem.force);
         self.touch(qvel, &mut problem.blocks);
+        if !self.obstacles.is_empty() {
+            self.bump(qvel, &mut problem.blocks);
+        }
+    }
+
+    fn surround(&mut self, obstacles: &mut dyn Iterator<Item = Obstacle>) {
+        self.obstacles.clear();
+        self.obstacles.extend(obstacles);
     }
 
     fn advance(&self, qpos: &mut [f64], v: &[f64; N], seconds: f64) {
@@ -774,7 +814,7 @@ impl<const N: usize, const D: usize, const K: usize> Mechanism<N, D, K> for Spat
         let mut force = [0.0; 6];
         for contact in &self.contacts {
             for (geom, sign) in contact.geoms.into_iter().zip([-1.0, 1.0]) {
-                if self.model.geoms[geom].body == body {
+                if self.model.geoms.get(geom).is_some_and(|geom| geom.body == body) {
                     let torque = add(contact.torque, 1.0, cross(sub(contact.pos, centre), contact.force));
                     accumulate(&mut force, sign, &six(torque, contact.force));
                 }
