@@ -114,11 +114,11 @@ def vectors(task, steps=45, seed=1, path=None):
         env.reset(seed=episode)
         episode += 1
         bodies.exact(env.task.model)
-        kind = rng.choice(["gremlins", "gremlins", "buttons", "hazards"])
-        which, play = rng.integers(4), int(rng.integers(100, 500))
-        taken = 0
-        for i in range(play):
-            action, before = steer(task, env, getattr(env.task, kind).pos[which], rng), whole(env)
+        missing = [what for what, count in wanted.items() if count > 0 and what != "none"] or ["gremlins"]
+        kind, which, taken = rng.choice(missing), rng.integers(4), 0
+        for _ in range(int(rng.integers(100, 400))):
+            at = env.task.goal.pos if kind == "pressed" else getattr(env.task, kind).pos[which]
+            action, before = steer(task, env, at, rng), whole(env)
             obs, reward, _, _, _, info = env.step(action.astype(np.float64))
             costs = [int(info.get(f"cost_{name}", 0)) for name in ("buttons", "hazards", "gremlins")]
             met = int(info.get("goal_met", False))

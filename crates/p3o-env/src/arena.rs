@@ -14,7 +14,6 @@ use crate::open_env::StateReader;
 use crate::physics::articulated::cubes::{BALL, Cube, Cubes};
 use crate::physics::articulated::tether::Tether;
 use crate::physics::contact::PILLAR_RADIUS;
-use crate::physics::point;
 use crate::robot::{Driver, Point};
 use crate::{
     ActionSpace, CostSpec, EnvSpec, Form, Label, Labels, Outcome, Quantities, RestoreError, Role, Scene, StateError,
@@ -154,14 +153,6 @@ struct State<S> {
     firing: Vec<bool>,
 }
 
-/// Vases or gremlins that are free bodies, and how a robot moves among them.
-#[derive(Clone, Debug)]
-struct Free<R: Driver> {
-    cubes: Cubes,
-    step: fn(&mut R, &mut R::State, &[f32], &mut Cubes) -> R::Reading,
-    read: fn(&mut R, &R::State, &[f32], &mut Cubes) -> R::Reading,
-}
-
 /// Objects, cubes and buttons that were read from a state.
 type Taken = (Vec<[f64; 2]>, Option<Cubes>, Option<Buttons>);
 
@@ -184,7 +175,7 @@ pub(crate) struct Arena<R: Driver> {
     /// Whether all costs are one.
     combined: bool,
     /// Vases, where they are free bodies, or gremlins, and the buttons among them; their places are among the objects too.
-    free: Option<Free<R>>,
+    free: Option<Cubes>,
     /// Where the goal is one of several buttons.
     pressing: Option<Buttons>,
     state: State<R::State>,
@@ -195,20 +186,18 @@ impl Arena<Point> {
     pub fn free_vases(&mut self) {
         self.drive_among(free_vases::room(self.vases.len()));
     }
+}
 
+impl<R: Driver> Arena<R> {
     /// A world of buttons, in the initial state of seed 0.
-    pub fn among_buttons(rules: &'static Rules) -> Arena<Point> {
+    pub fn among_buttons(rules: &'static Rules) -> Arena<R> {
         let mut arena = Arena::new(rules);
-        arena.drive_among(Cubes::held(Tether::new(Vec::new()), &[], point::SUBSTEP));
+        arena.drive_among(Cubes::held(Tether::new(Vec::new()), &[], R::SUBSTEP));
         arena
     }
 
     fn drive_among(&mut self, cubes: Cubes) {
-        self.free = Some(Free {
-            cubes,
-            step: |_, robot, action, cubes| point::step_among(robot, [0, 1].map(|i| f64::from(action[i])), cubes),
-            read: |_, robot, action, cubes| point::read_among(robot, [0, 1].map(|i| f64::from(action[i])), cubes),
-        });
+        self.free = Some(cubes);
         self.begin(0);
     }
 }
@@ -305,7 +294,7 @@ impl<R: Driver> Arena<R> {
             let crossed = self.fires(Thing::Hazard) && distance(robot, place) <= HAZARD_RADIUS;
             scene.disc(Role::Hazard, place, HAZARD_RADIUS).alarm = crossed;
         }
-        let cube = |i: usize| self.free.as_ref().map(|free| &free.cubes.list()[i]);
+        let cube = |i: usize| self.free.as_ref().map(|cubes| &cubes.list()[i]);
         let block = |centre: [f64; 2], cube: Option<&Cube>| Form::Block {
             centre,
             half: [vase::HALF; 2],
@@ -367,8 +356,8 @@ impl<R: Driver> Arena<R> {
         let State { objects, rng, .. } = state;
         match (&mut self.free, self.pressing) {
             (None, _) => {}
-            (Some(Free { cubes, .. }), None) => free_vases::place(cubes, &objects[self.vases.clone()], rng),
-            (Some(Free { cubes, .. }), Some(_)) => {
+            (Some(cubes), None) => free_vases::place(cubes, &objects[self.vases.clone()], rng),
+            (Some(cubes), Some(_)) => {
                 let [gremlins, buttons] = [&self.gremlins, &self.buttons].map(|range| &objects[range.clone()]);
                 *cubes = buttons::gremlins(gremlins, buttons, cubes.substep(), rng);
             }
@@ -380,8 +369,8 @@ impl<R: Driver> Arena<R> {
         let state = &mut self.state;
         let mut pressed = 0;
         let (reading, touched) = match &mut self.free {
-            Some(Free { cubes, step, .. }) => {
-                let reading = step(&mut self.robot, &mut state.robot, action, cubes);
+            Some(cubes) => {
+                let reading = self.robot.step_among(&mut state.robot, action, cubes);
                 pressed = cubes.pressed();
                 // Vases cost while they move, too; gremlins always move.
                 let range = if self.pressing.is_some() { &self.gremlins } else { &self.vases };
@@ -494,7 +483,7 @@ impl<R: Driver> Arena<R> {
             let points = objects[self.rules.range(*thing)].as_flattened();
             state.insert(thing.plural().to_owned(), points.to_vec());
         }
-        let Some(Free { cubes, .. }) = &self.free else { return state };
+        let Some(cubes) = &self.free else { return state };
         match (self.pressing, cubes.tether()) {
             (Some(Buttons { goal, timer }), Some(tether)) => {
                 state.insert("gremlins".to_owned(), free_vases::state(cubes));
@@ -520,9 +509,7 @@ impl<R: Driver> Arena<R> {
         };
         reader.finish()?;
         self.pressing = pressing;
-        if let (Some(Free { cubes: old, .. }), Some(cubes)) = (&mut self.free, cubes) {
-            *old = cubes;
-        }
+        self.free = cubes;
         let state = &mut self.state;
         state.goal_distance = distance(R::place(&robot), objects[self.goal]);
         state.robot = robot;
@@ -534,7 +521,7 @@ impl<R: Driver> Arena<R> {
 
     /// Where everything is; of a goal that is a button, not yet.
     fn take_objects(&self, reader: &mut StateReader) -> Result<(Vec<[f64; 2]>, Option<Cubes>), StateError> {
-        let mut cubes = self.free.as_ref().map(|free| free.cubes.clone());
+        let mut cubes = self.free.clone();
         let mut objects = Vec::new();
         for thing in self.rules.things {
             let count = self.rules.range(*thing).len();
@@ -574,7 +561,7 @@ impl<R: Driver> Arena<R> {
         let pillars = &objects[self.pillars.clone()];
         let mut body = self.robot.clone();
         let reading = match self.free.clone() {
-            Some(Free { mut cubes, read, .. }) => read(&mut body, robot, action, &mut cubes),
+            Some(mut cubes) => body.read_among(robot, action, &mut cubes),
             None => body.read(robot, action, pillars),
         };
         let contacts = body.contacts(robot, pillars);
@@ -596,10 +583,8 @@ impl<R: Driver> Arena<R> {
     pub fn snapshot(&self) -> Option<Vec<u8>> {
         let (kind, state) = (self.kind(), &self.state);
         Some(match (&self.free, self.pressing) {
-            (Some(Free { cubes, .. }), Some(pressing)) => {
-                snapshot::seal(&kind, &(state, cubes.list(), pressing, cubes.tether()))
-            }
-            (Some(Free { cubes, .. }), None) => snapshot::seal(&kind, &(state, cubes.list())),
+            (Some(cubes), Some(pressing)) => snapshot::seal(&kind, &(state, cubes.list(), pressing, cubes.tether())),
+            (Some(cubes), None) => snapshot::seal(&kind, &(state, cubes.list())),
             (None, _) => snapshot::seal(&kind, state),
         })
     }
@@ -633,7 +618,7 @@ impl<R: Driver> Arena<R> {
             let [all, all_costs] = expected;
             return fail(format!("it has {objects} objects and {costs} costs instead of {all} and {all_costs}"));
         }
-        if let Some(Free { cubes, .. }) = &mut self.free {
+        if let Some(cubes) = &mut self.free {
             let (found, expected) = (list.len(), cubes.list().len());
             let homes = tether.as_ref().map_or(expected, |tether| tether.homes().len());
             let goal = pressing.map_or(0, |pressing| pressing.goal as usize);

@@ -1,4 +1,5 @@
-//! PointButton: press button after button, only the right ones, among hazards and gremlins (Safety-Gymnasium's `SafetyPointButton{0,1,2}-v0`).
+//! PointButton and CarButton: press button after button, only the right ones, among hazards and gremlins (Safety-Gymnasium's
+//! `SafetyPointButton{0,1,2}-v0` and `SafetyCarButton{0,1,2}-v0`).
 //!
 //! | level | arena | buttons | hazards | gremlins | costs |
 //! |---|---|---|---|---|---|
@@ -14,6 +15,7 @@
 //! hazards and gremlins.
 
 use crate::arena::{Arena, Rules, Thing, keepout, world_of_an_arena};
+use crate::car::Car;
 use crate::layout::{Layout, Placement, Rect};
 use crate::robot::Point;
 
@@ -89,38 +91,59 @@ static POINT: [Rules; 3] = [
     level_2("PointButton", "PointButton level 2"),
 ];
 
-/// The PointButton world. Costs are separate unless they are combined.
-///
-/// An episode is truncated after 1000 steps. It terminates only if the state is no longer finite: an action that is not a number shows
-/// up as NaN in the reward and the observation of that step.
-#[derive(Clone, Debug)]
-pub struct PointButton {
-    arena: Arena<Point>,
+static CAR: [Rules; 3] = [
+    level_0("CarButton", "CarButton level 0"),
+    level_1("CarButton", "CarButton level 1"),
+    level_2("CarButton", "CarButton level 2"),
+];
+
+/// Makes a world of a robot and its rules, one for each level.
+macro_rules! button_world {
+    ($(#[$doc:meta])* $world:ident, $robot:ty, $rules:expr) => {
+        $(#[$doc])*
+        ///
+        /// Costs are separate unless they are combined. An episode is truncated after 1000 steps. It terminates only if the state is no
+        /// longer finite: an action that is not a number shows up as NaN in the reward and the observation of that step.
+        #[derive(Clone, Debug)]
+        pub struct $world {
+            arena: Arena<$robot>,
+        }
+
+        impl Default for $world {
+            fn default() -> $world {
+                $world::new(ButtonLevel::default())
+            }
+        }
+
+        impl $world {
+            /// A world of this level, in the initial state of seed 0.
+            pub fn new(level: ButtonLevel) -> $world {
+                $world { arena: Arena::among_buttons(&$rules[level as usize]) }
+            }
+
+            /// The same world with one cost, which is 1 in a step in which any of the three is; level 0 has none.
+            pub fn with_combined_cost(mut self) -> $world {
+                self.arena.combine_costs(LIMIT);
+                self
+            }
+
+            /// The same world with another reward for pressing the goal (1 by default).
+            pub fn with_goal_bonus(mut self, bonus: f64) -> $world {
+                self.arena.goal_bonus = bonus;
+                self
+            }
+        }
+
+        world_of_an_arena!($world);
+    };
 }
 
-impl Default for PointButton {
-    fn default() -> PointButton {
-        PointButton::new(ButtonLevel::default())
-    }
+button_world! {
+    /// The PointButton world: an observation of 76 numbers (44 at level 0), and steps of 0.02 s.
+    PointButton, Point, POINT
 }
 
-impl PointButton {
-    /// A world of this level, in the initial state of seed 0.
-    pub fn new(level: ButtonLevel) -> PointButton {
-        PointButton { arena: Arena::among_buttons(&POINT[level as usize]) }
-    }
-
-    /// The same world with one cost, which is 1 in a step in which any of the three is; level 0 has none.
-    pub fn with_combined_cost(mut self) -> PointButton {
-        self.arena.combine_costs(LIMIT);
-        self
-    }
-
-    /// The same world with another reward for pressing the goal (1 by default).
-    pub fn with_goal_bonus(mut self, bonus: f64) -> PointButton {
-        self.arena.goal_bonus = bonus;
-        self
-    }
+button_world! {
+    /// The CarButton world: an observation of 88 numbers (56 at level 0), and steps of 0.04 s.
+    CarButton, Car, CAR
 }
-
-world_of_an_arena!(PointButton);

@@ -15,7 +15,8 @@ use rand_chacha::ChaCha8Rng;
 use crate::labels::{counted, each};
 use crate::lidar::Sighting;
 use crate::open_env::StateReader;
-use crate::physics::articulated::{self, Obstacle, Physics, bodies};
+use crate::physics::articulated::cubes::Cubes;
+use crate::physics::articulated::{self, AmongCubes, Obstacle, bodies};
 use crate::physics::contact::PILLAR_RADIUS;
 use crate::robot::{Driver, Robot, common_sensors, floating};
 use crate::{Form, Labels, Quantities, Role, Scene, StateError, vase};
@@ -39,6 +40,8 @@ const OUTLINE: [[f64; 2]; 10] = [
 
 /// Farther from the Car's origin than the edges of its wheels, hypot(0.155, 0.15, 0.1) = 0.238, nothing touches it.
 const REACH: f64 = 0.24;
+/// The same from its centre of mass, which is less than 0.02 from the origin.
+const FAR: f64 = 0.26;
 /// A step of the world.
 const SECONDS: f64 = bodies::CAR.timestep * bodies::CAR.substeps as f64;
 /// Gravity, motors and the ground change the velocity by less than this within a step, in m/s.
@@ -47,7 +50,7 @@ const GAIN: f64 = 3.0;
 /// The Car.
 #[derive(Clone)]
 pub(crate) struct Car {
-    physics: Box<dyn Physics>,
+    physics: Box<dyn AmongCubes>,
 }
 
 impl std::fmt::Debug for Car {
@@ -69,8 +72,7 @@ pub(crate) struct CarReading {
 impl Car {
     /// Has pillars stand in the way that can be reached within `seconds`.
     fn surround(&mut self, state: &articulated::State, seconds: f64, pillars: &[[f64; 2]]) {
-        let [vx, vy] = Car::velocity(state);
-        let reach = PILLAR_RADIUS + REACH + seconds * (vx.abs() + vy.abs() + GAIN);
+        let reach = PILLAR_RADIUS + within(state, seconds);
         let place = Car::place(state);
         let near = |pillar: &&[f64; 2]| {
             let (dx, dy) = (pillar[0] - place[0], pillar[1] - place[1]);
@@ -78,6 +80,29 @@ impl Car {
         };
         self.physics.surround(&mut pillars.iter().filter(near).map(|pillar| Obstacle::pillar(*pillar)));
     }
+
+    /// What it senses at the moment that was looked at last.
+    fn sense(&self, state: &articulated::State) -> CarReading {
+        let axes = self.physics.orientation(1);
+        let (a, v, gravity) = (self.physics.acceleration(), &state.qvel, bodies::CAR.gravity);
+        let mut sensors = [0.0; Car::SENSORS];
+        sensors[..3].copy_from_slice(&floating::turned_back(&axes, [0, 1, 2].map(|i| a[i] - gravity[i])));
+        sensors[3..6].copy_from_slice(&floating::turned_back(&axes, [v[0], v[1], v[2]]));
+        sensors[6..9].copy_from_slice(&v[3..6]);
+        sensors[9..12].copy_from_slice(&floating::turned_back(&axes, floating::MAGNETIC_FIELD));
+        let [pose, rate] = BALL;
+        sensors[12..15].copy_from_slice(&v[rate..rate + 3]);
+        let ball = articulated::axes([0, 1, 2, 3].map(|i| state.qpos[pose + i]));
+        sensors[15..].copy_from_slice(ball.as_flattened());
+        let touching = self.physics.contacts().iter().any(|contact| contact.geoms[0] >= bodies::CAR.geoms.len());
+        CarReading { sensors, axes, touching }
+    }
+}
+
+/// Nothing that is farther away from its place is touched within `seconds`.
+fn within(state: &articulated::State, seconds: f64) -> f64 {
+    let [vx, vy] = Car::velocity(state);
+    REACH + seconds * (vx.abs() + vy.abs() + GAIN)
 }
 
 fn controls(action: &[f32]) -> [f64; 2] {
@@ -92,7 +117,7 @@ impl Robot for Car {
     const ACTIONS: usize = 2;
 
     fn new() -> Car {
-        Car { physics: articulated::build(&bodies::CAR) }
+        Car { physics: articulated::build_car() }
     }
 
     fn start(place: [f64; 2], heading: f64, _rng: &mut ChaCha8Rng) -> articulated::State {
@@ -110,19 +135,7 @@ impl Robot for Car {
     fn read(&mut self, state: &articulated::State, action: &[f32], pillars: &[[f64; 2]]) -> CarReading {
         self.surround(state, 0.0, pillars);
         self.physics.look(state, &controls(action));
-        let axes = self.physics.orientation(1);
-        let (a, v, gravity) = (self.physics.acceleration(), &state.qvel, bodies::CAR.gravity);
-        let mut sensors = [0.0; Car::SENSORS];
-        sensors[..3].copy_from_slice(&floating::turned_back(&axes, [0, 1, 2].map(|i| a[i] - gravity[i])));
-        sensors[3..6].copy_from_slice(&floating::turned_back(&axes, [v[0], v[1], v[2]]));
-        sensors[6..9].copy_from_slice(&v[3..6]);
-        sensors[9..12].copy_from_slice(&floating::turned_back(&axes, floating::MAGNETIC_FIELD));
-        let [pose, rate] = BALL;
-        sensors[12..15].copy_from_slice(&v[rate..rate + 3]);
-        let ball = articulated::axes([0, 1, 2, 3].map(|i| state.qpos[pose + i]));
-        sensors[15..].copy_from_slice(ball.as_flattened());
-        let touching = self.physics.contacts().iter().any(|contact| contact.geoms[0] >= bodies::CAR.geoms.len());
-        CarReading { sensors, axes, touching }
+        self.sense(state)
     }
 
     fn place(state: &articulated::State) -> [f64; 2] {
@@ -193,6 +206,26 @@ impl Robot for Car {
 }
 
 impl Driver for Car {
+    const SUBSTEP: f64 = bodies::CAR.timestep;
+
+    fn step_among(&mut self, state: &mut articulated::State, action: &[f32], cubes: &mut Cubes) -> CarReading {
+        cubes.forget();
+        if cubes.leave_alone(Car::place(state), within(state, SECONDS), bodies::CAR.substeps) {
+            return self.step(state, action, &[]);
+        }
+        self.physics.surround(&mut std::iter::empty());
+        self.physics.step_among(state, &controls(action), FAR, cubes);
+        self.physics.look_among(state, &controls(action), FAR, cubes);
+        self.sense(state)
+    }
+
+    fn read_among(&mut self, state: &articulated::State, action: &[f32], cubes: &mut Cubes) -> CarReading {
+        cubes.forget();
+        self.physics.surround(&mut std::iter::empty());
+        self.physics.look_among(state, &controls(action), FAR, cubes);
+        self.sense(state)
+    }
+
     fn touching(reading: &CarReading) -> bool {
         reading.touching
     }

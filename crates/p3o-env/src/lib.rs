@@ -58,7 +58,7 @@ mod velocity;
 
 pub use ant_circle::{AntCircle, CircleStart};
 pub use arena::ArenaView;
-pub use button_tasks::{ButtonLevel, PointButton};
+pub use button_tasks::{ButtonLevel, CarButton, PointButton};
 pub use car_goal::CarGoal;
 pub use env::{ActionSpace, Actuation, CostSpec, Env, EnvSpec, Outcome, RestoreError};
 pub use hash::fnv1a;

@@ -6,6 +6,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::labels::each;
 use crate::lidar::{self, Sighting};
 use crate::open_env::StateReader;
+use crate::physics::articulated::cubes::Cubes;
 use crate::physics::contact;
 use crate::physics::point::{self, PointState, Reading};
 use crate::{Form, Label, Labels, Quantities, Role, Scene, StateError, vase};
@@ -57,6 +58,13 @@ pub(crate) trait Robot: Clone + std::fmt::Debug {
 
 /// A robot that pillars stop and that pushes vases.
 pub(crate) trait Driver: Robot {
+    /// Length of a substep in seconds.
+    const SUBSTEP: f64;
+
+    /// One step of a world among cubes that are free bodies.
+    fn step_among(&mut self, state: &mut Self::State, action: &[f32], cubes: &mut Cubes) -> Self::Reading;
+    /// The same without moving.
+    fn read_among(&mut self, state: &Self::State, action: &[f32], cubes: &mut Cubes) -> Self::Reading;
     /// Whether it touches a pillar.
     fn touching(reading: &Self::Reading) -> bool;
     /// Moves a vase out of the way; whether it was touched.
@@ -218,6 +226,17 @@ impl Robot for Point {
 }
 
 impl Driver for Point {
+    const SUBSTEP: f64 = point::SUBSTEP;
+
+    #[inline]
+    fn step_among(&mut self, state: &mut PointState, action: &[f32], cubes: &mut Cubes) -> Reading {
+        point::step_among(state, [f64::from(action[0]), f64::from(action[1])], cubes)
+    }
+
+    fn read_among(&mut self, state: &PointState, action: &[f32], cubes: &mut Cubes) -> Reading {
+        point::read_among(state, [f64::from(action[0]), f64::from(action[1])], cubes)
+    }
+
     #[inline]
     fn touching(reading: &Reading) -> bool {
         reading.touching

@@ -7,9 +7,9 @@ use crate::circle::Circle;
 use crate::robot::Point;
 use crate::safety_ant::SafetyAnt;
 use crate::{
-    AntCircle, ButtonLevel, CarGoal, CarNavigation, CircleStart, Env, GatherObs, GoalLevel, Joint, Navigation, OpenEnv,
-    Pillars, PointButton, PointCircle, PointGather, PointGoal, Runner, SimpleSpread, SpreadReward, SpreadSemantics,
-    Team, Vases, Velocity,
+    AntCircle, ButtonLevel, CarButton, CarGoal, CarNavigation, CircleStart, Env, GatherObs, GoalLevel, Joint,
+    Navigation, OpenEnv, Pillars, PointButton, PointCircle, PointGather, PointGoal, Runner, SimpleSpread, SpreadReward,
+    SpreadSemantics, Team, Vases, Velocity,
 };
 
 /// A task that [`make`] can build.
@@ -419,6 +419,16 @@ pub static TASKS: &[TaskInfo] = &[
         options: &[BUTTON_LEVEL, GOAL_BONUS, BUTTON_COSTS],
         build: |values| {
             let world = PointButton::new(button_level(values)).with_goal_bonus(values.get("goal_bonus"));
+            Box::new(if values.get("costs") == 1.0 { world.with_combined_cost() } else { world })
+        },
+        team: None,
+    },
+    TaskInfo {
+        name: "CarButton",
+        summary: "the same as PointButton with a car on two wheels and a ball (Safety-Gymnasium's SafetyCarButton1-v0)",
+        options: &[BUTTON_LEVEL, GOAL_BONUS, BUTTON_COSTS],
+        build: |values| {
+            let world = CarButton::new(button_level(values)).with_goal_bonus(values.get("goal_bonus"));
             Box::new(if values.get("costs") == 1.0 { world.with_combined_cost() } else { world })
         },
         team: None,

@@ -60,7 +60,7 @@ fn hidden_velocity_leaves_the_rest_as_it_was() {
 fn mistakes_name_the_alternatives() {
     assert_eq!(
         complaint("PointGaol", &[]).to_string(),
-        "there is no task \"PointGaol\"; the tasks are PointGoal, Navigation, AntCircle, PointCircle, PointGather, SimpleSpread, CarGoal, CarCircle, PointButton, \
+        "there is no task \"PointGaol\"; the tasks are PointGoal, Navigation, AntCircle, PointCircle, PointGather, SimpleSpread, CarGoal, CarCircle, PointButton, CarButton, \
          AntVelocity, HalfCheetahVelocity, HopperVelocity, Walker2dVelocity, SwimmerVelocity, HumanoidVelocity"
     );
     assert_eq!(

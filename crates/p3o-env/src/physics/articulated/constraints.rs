@@ -222,6 +222,16 @@ impl<const W: usize, const K: usize> Block<W, K> {
         }
     }
 
+    /// The same in a larger problem, whose first degrees of freedom are these, on no one way from the root.
+    pub fn widen<const V: usize>(&self, wide: &mut Block<V, K>) {
+        wide.dofs[..W].copy_from_slice(&self.dofs);
+        for (row, own) in wide.rows.iter_mut().zip(&self.rows) {
+            row[..W].copy_from_slice(own);
+        }
+        (wide.width, wide.start, wide.is_chain, wide.len) = (self.width, 0, false, self.len);
+        (wide.friction, wide.plain, wide.weight, wide.offset) = (self.friction, self.plain, self.weight, self.offset);
+    }
+
     /// Lays the rows along the way from the root to `leaf`, less the first `start` steps.
     pub fn along<const N: usize, const D: usize>(&mut self, tree: &Tree<N, D>, leaf: usize, start: usize) {
         self.start = start;

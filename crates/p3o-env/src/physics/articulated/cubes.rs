@@ -102,6 +102,15 @@ impl Cube {
         self.turn = turned(self.turn, self.spin, substep);
     }
 
+    /// The same for one that is held: if it does not turn, its turn stays as it is to the last bit.
+    fn swing(&mut self, acceleration: &[f64; 6], substep: f64) {
+        if self.spin != [0.0; 3] || acceleration[3..] != [0.0; 3] {
+            return self.advance(acceleration, substep);
+        }
+        self.velocity = add(self.velocity, substep, [acceleration[0], acceleration[1], acceleration[2]]);
+        self.place = add(self.place, substep, self.velocity);
+    }
+
     fn settle(&mut self, acceleration: &[f64; 6]) {
         let small = |v: f64| v.abs() < REST;
         let still = (0..3).all(|i| small(self.velocity[i]) && small(REACH * self.spin[i]));
@@ -113,6 +122,7 @@ impl Cube {
 }
 
 /// A shape of a robot with R degrees of freedom.
+#[derive(Clone, Debug)]
 pub(crate) struct Part<const R: usize> {
     solid: Solid,
     friction: [f64; 3],
@@ -124,6 +134,11 @@ pub(crate) struct Part<const R: usize> {
 }
 
 impl<const R: usize> Part<R> {
+    /// Any shape.
+    pub(super) fn of(solid: Solid, friction: [f64; 3], weight: f64, pivot: Vec3, motions: [[Vec3; 2]; R]) -> Self {
+        Part { solid, friction, weight, pivot, motions }
+    }
+
     pub fn ball(
         centre: Vec3,
         radius: f64,
@@ -155,6 +170,31 @@ pub(crate) struct Robot<'a, const R: usize> {
     pub parts: &'a [Part<R>],
     /// All of it is within this distance of the pivot of its parts.
     pub reach: f64,
+    /// Its limits and what else it touches.
+    pub own: Own<'a>,
+}
+
+/// Longest rows of a robot's own constraints.
+pub(super) const OWN: usize = 12;
+
+/// A robot's own constraints.
+#[derive(Clone, Copy)]
+pub(crate) struct Own<'a>(pub(super) &'a [Block<OWN, 6>]);
+
+impl Own<'_> {
+    pub const NONE: Own<'static> = Own(&[]);
+}
+
+/// What becomes of a robot among cubes.
+pub(crate) struct Found<const R: usize> {
+    /// The force of cubes and balls.
+    pub push: [f64; R],
+    /// If it touches any.
+    pub acceleration: Option<[f64; R]>,
+}
+
+impl<const R: usize> Found<R> {
+    const NOTHING: Found<R> = Found { push: [0.0; R], acceleration: None };
 }
 
 /// One side of a contact; what does not move comes first.
@@ -196,6 +236,10 @@ pub(crate) struct Rooms<const D: usize, const A: usize, const B: usize, const C:
 
 /// Rooms for a robot of three degrees of freedom.
 pub(crate) type SmallRooms = Rooms<12, 9, 15, 27, 63>;
+/// Degrees of freedom of the Car.
+pub(super) const WIDE: usize = 11;
+/// Rooms for the Car.
+pub(super) type WideRooms = Rooms<20, 17, 23, 35, 71>;
 
 struct Room<const N: usize, const D: usize> {
     problem: Problem<N, D, 6>,
@@ -337,7 +381,8 @@ impl Cubes {
         let mut contacts = Vec::new();
         touch_ground(which, &self.solids[which], &mut contacts);
         let group = Group { members: 1 << which, with_robot: false };
-        self.solve(&group, None::<&Robot<'_, 0>>, room, &contacts, &mut []);
+        let mut found = Found::NOTHING;
+        self.solve(&group, None::<&Robot<'_, 0>>, room, &contacts, &mut found);
         // It was left at rest when it gained less than REST in a substep, and lost as little by its last velocity.
         let gain = |a: &f64| (a * SUBSTEP).abs() < 2.0 * REST;
         let [ahead, turning] = [&self.accelerations[which][..3], &self.accelerations[which][3..]];
@@ -369,13 +414,16 @@ impl Cubes {
         if !self.is_apart(centre, reach, substeps as f64 * self.substep) {
             return false;
         }
+        let Cubes { list, solids, tether: Some(tether), substep, .. } = self else { return false };
         for _ in 0..substeps {
-            self.carry();
-            let Cubes { list, accelerations, tether: Some(tether), .. } = self else { break };
-            for (i, cube) in list.iter().enumerate() {
-                accelerations[i] = tether.pull(i, cube).alone();
+            tether.carry();
+            for (i, cube) in list.iter_mut().enumerate() {
+                cube.swing(&tether.pull(i, cube).alone(), *substep);
             }
-            self.advance();
+            tether.advance(*substep);
+        }
+        for (solid, cube) in solids.iter_mut().zip(list) {
+            *solid = cube.solid();
         }
         true
     }
@@ -424,7 +472,7 @@ impl Cubes {
         })
     }
 
-    /// Finds the accelerations of all cubes that are not at rest; the force of cubes on the robot.
+    /// Finds the accelerations of all cubes that are not at rest, and what the robot feels of them.
     pub(crate) fn evaluate<
         const R: usize,
         const D: usize,
@@ -436,10 +484,10 @@ impl Cubes {
         &mut self,
         robot: &Robot<'_, R>,
         rooms: &mut Rooms<D, A, B, C, E>,
-    ) -> [f64; R] {
+    ) -> Found<R> {
         rooms.contacts.clear();
         self.find(robot, &mut rooms.contacts);
-        let mut push = [0.0; R];
+        let mut found = Found::NOTHING;
         let (mut done, mut robot_waits) = (0u32, self.pressed != 0);
         for first in 0..self.list.len() {
             if self.list[first].resting || done >> first & 1 == 1 {
@@ -453,7 +501,7 @@ impl Cubes {
                 self.accelerations[first] = tether.pull(first, &self.list[first]).alone();
                 continue;
             }
-            let (contacts, all) = (&rooms.contacts, &mut push);
+            let (contacts, all) = (&rooms.contacts, &mut found);
             match (group.with_robot, count) {
                 (false, 1) => self.solve(&group, None::<&Robot<'_, R>>, &mut rooms.alone, contacts, all),
                 (_, 1) => self.solve(&group, Some(robot), &mut rooms.one, contacts, all),
@@ -465,18 +513,21 @@ impl Cubes {
         if robot_waits {
             // It touches balls and no cube.
             let group = Group { members: 0, with_robot: true };
-            self.solve(&group, Some(robot), &mut rooms.one, &rooms.contacts, &mut push);
+            self.solve(&group, Some(robot), &mut rooms.one, &rooms.contacts, &mut found);
         }
-        push
+        found
     }
 
     /// Moves the cubes for a substep by the accelerations of the last evaluation.
     pub(crate) fn advance(&mut self) {
         for (i, cube) in self.list.iter_mut().enumerate() {
             if !cube.resting {
-                cube.advance(&self.accelerations[i], self.substep);
-                if self.tether.is_none() {
-                    cube.settle(&self.accelerations[i]);
+                let acceleration = &self.accelerations[i];
+                if self.tether.is_some() {
+                    cube.swing(acceleration, self.substep);
+                } else {
+                    cube.advance(acceleration, self.substep);
+                    cube.settle(acceleration);
                 }
                 self.solids[i] = cube.solid();
             }
@@ -551,14 +602,14 @@ impl Cubes {
         *number = contacts.len();
     }
 
-    /// Solves a group; adds the force of its cubes on the robot.
+    /// Solves a group; writes down what the robot feels if it is part of it.
     fn solve<const R: usize, const N: usize, const D: usize>(
         &mut self,
         group: &Group,
         robot: Option<&Robot<'_, R>>,
         room: &mut Room<N, D>,
         contacts: &[Contact],
-        push: &mut [f64; R],
+        found: &mut Found<R>,
     ) {
         let Room { problem, tree } = room;
         let base = if robot.is_some() { R } else { 0 };
@@ -572,7 +623,9 @@ impl Cubes {
             for i in 0..R {
                 problem.mass.0[i][..=i].copy_from_slice(&robot.mass[i][..=i]);
             }
+            robot.own.0.iter().for_each(|own| own.widen(problem.blocks.next()));
         }
+        let own = problem.blocks.len();
         for at in (base..N).step_by(6) {
             for k in 0..6 {
                 problem.mass.0[at + k] = [0.0; D];
@@ -601,12 +654,16 @@ impl Cubes {
             let at = base + 6 * slot;
             self.accelerations[which].copy_from_slice(&acceleration[at..at + 6]);
         }
-        // Only the robot's contacts begin with the first degree of freedom.
-        let robots = |block: &Block<D, 6>| robot.is_some() && block.dofs[0] == 0;
-        for (block, values) in problem.blocks.iter().zip(&problem.values).filter(|(block, _)| robots(block)) {
+        if !group.with_robot {
+            return;
+        }
+        found.acceleration = Some(std::array::from_fn(|i| acceleration[i]));
+        // Of the others, only the robot's contacts begin with the first degree of freedom.
+        let blocks = problem.blocks.iter().zip(&problem.values).skip(own);
+        for (block, values) in blocks.filter(|(block, _)| block.dofs[0] == 0) {
             let forces = block.forces(values);
             for d in 0..R {
-                push[d] += (0..block.len).map(|k| block.rows[k][d] * forces[k]).sum::<f64>();
+                found.push[d] += (0..block.len).map(|k| block.rows[k][d] * forces[k]).sum::<f64>();
             }
         }
     }

@@ -7,6 +7,7 @@
 
 use super::collide::{Solid, Touch, radius, tangents, touches};
 use super::constraints::{Block, Blocks};
+use super::cubes;
 use super::engine::{Contact, Mechanism, Moments};
 use super::model::{Kind, Model, Pair, Shape};
 use super::newton::Problem;
@@ -757,6 +758,23 @@ impl<const N: usize, const D: usize, const K: usize> Mechanism<N, D, K> for Spat
     fn surround(&mut self, obstacles: &mut dyn Iterator<Item = Obstacle>) {
         self.obstacles.clear();
         self.obstacles.extend(obstacles);
+    }
+
+    fn parts(&mut self, parts: &mut Vec<cubes::Part<N>>) {
+        let Spatial { model, nears, solids, motions, centres, fixed, nodes, .. } = self;
+        parts.clear();
+        for near in nears.iter().filter(|near| near.on_plane) {
+            let geom = near.pair.geoms[1];
+            fixed[geom].put(&nodes[fixed[geom].link], &mut solids[geom]);
+            let mut moves = [[[0.0; 3]; 2]; N];
+            for (dof, _) in &near.dofs {
+                let motion = &motions[usize::from(*dof)];
+                moves[usize::from(*dof)] = [angular(motion), linear(motion)];
+            }
+            let friction = [0, 2, 3].map(|k| near.pair.friction[k]);
+            let weight = model.bodies[model.geoms[geom].body - 1].weight[0];
+            parts.push(cubes::Part::of(solids[geom], friction, weight, centres[near.trees[1]], moves));
+        }
     }
 
     fn advance(&self, qpos: &mut [f64], v: &[f64; N], seconds: f64) {
