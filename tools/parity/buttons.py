@@ -20,25 +20,11 @@ import safety_gymnasium
 
 import bodies
 import episodes
+import vases
 
 # The original, and how many steps are a second.
 TASKS = {"PointButton": ("SafetyPointButton1-v0", 50), "CarButton": ("SafetyCarButton1-v0", 25)}
-
-
-def seek(task, lidar):
-    """Towards the goal, by the rule of crates/p3o-env/examples/episodes.rs."""
-    angles = (np.arange(16) + 0.5) * 2 * np.pi / 16
-    x, y = lidar @ np.cos(angles), lidar @ np.sin(angles)
-    if task == "PointButton":
-        if x == y == 0:
-            return np.array([1.0, 0.3])
-        off = np.arctan2(y, x)
-        return np.clip([np.cos(off), 2 * off], -1, 1)
-    # The Car drives along its negative y axis.
-    ahead, left = -y, x
-    length = np.hypot(ahead, left)
-    ahead, left = (1.0, 0.3) if length == 0 else (ahead / length, left / length)
-    return 0.02 * np.clip([ahead - left, ahead + left], -1, 1)
+ROBOTS = {"PointButton": "Point", "CarButton": "Car"}
 
 
 def original(task, how, count, first=0):
@@ -53,7 +39,7 @@ def original(task, how, count, first=0):
         while not done:
             if total[5] % hold == 0:
                 wanders, chance = how != "seek" or rng.uniform() < 0.25, rng.uniform(-1, 1, 2)
-            action = chance if wanders else seek(task, lidar)
+            action = chance if wanders else vases.towards(lidar, ROBOTS[task])
             lidar, reward, cost, terminated, truncated, info = env.step(action.astype(np.float32).astype(np.float64))
             total += reward, info.get("cost_buttons", 0), info["cost_hazards"], info["cost_gremlins"], cost, 1
             done = terminated or truncated
@@ -99,7 +85,7 @@ def steer(task, env, at, rng):
     """A control that drives to a place, mostly."""
     lidar = env.task._obs_lidar(at, None)
     size = 1 if task == "PointButton" else 0.02
-    return (seek(task, lidar) + size * rng.normal(size=2) * rng.choice([0, 0.5])).clip(-1, 1).astype(np.float32)
+    return (vases.towards(lidar, ROBOTS[task]) + size * rng.normal(size=2) * rng.choice([0, 0.5])).clip(-1, 1).astype(np.float32)
 
 
 def vectors(task, steps=45, seed=1, path=None):

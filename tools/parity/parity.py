@@ -266,8 +266,9 @@ class Car(Point):
     """The same with the Car."""
 
     def __init__(self, task_id, obstacles):
-        from safety_gymnasium import builder
+        from safety_gymnasium import builder, tasks
 
+        tasks.NavigationLevel1 = navigation_class()
         self.world = builder.Builder(task_id, config={"agent_name": "Car"})
         self.obstacles = obstacles
 
@@ -334,6 +335,41 @@ def car_goal_cases(states, rng):
         yield case
         if met:
             original.reset(int(rng.integers(2**31)))
+
+
+def car_pillar_cases(states, rng):
+    """The Car beside a pillar, at most overlapping it a little."""
+    original = Car("SafetyCarNavigation1-v0", ["hazards", "pillars"])
+    made = 0
+    while made < states:
+        if made % 20 == 0:
+            original.reset(int(rng.integers(2**31)))
+        objects = original.objects()
+        qpos, qvel = original.drive(rng)
+        angle = rng.uniform(-np.pi, np.pi)
+        qpos[:2] = objects["pillars"][rng.integers(6)] + rng.uniform(0.3, 0.42) * np.array([np.cos(angle), np.sin(angle)])
+        action = random_action(rng) * np.float32(rng.choice([1, 0.03]))
+        original.put((qpos, qvel), action)
+        names = [(original.model.geom(c.geom1).name, original.model.geom(c.geom2).name, c.dist) for c in original.data.contact]
+        gaps = [gap for one, two, gap in names if "pillar" in one + two]
+        if min(gaps, default=0) < -0.005:
+            continue
+        made += 1
+        case = Case("Navigation by car", request("Navigation", action, {"layout": 0, "robot": 1}, qpos=qpos, qvel=qvel, **objects))
+        # Of several contacts the order is not the same.
+        if len(gaps) == 1:
+            case.expect("gap of the contact at the start", START + ("derived", "contacts", slice(2, None, 3)), gaps, 1e-3)
+        case.expect("accelerometer at the start", START + ("derived", "sensors", slice(0, 3)), original.sensors()[:3], 1e-2)
+        obs, reward, _, terminated, truncated, info = original.world.step(action)
+        case.expect("terminated, truncated", [STEP + ("terminated",), STEP + ("truncated",)], [terminated, truncated], 0)
+        case.expect("costs", [STEP + ("costs", "hazards"), STEP + ("costs", "pillars")], [info["cost_hazards"], min(info["cost_pillars"], 1)], 0)
+        case.expect("qpos", STEP + ("state", "qpos"), original.data.qpos[:13], 1e-3)
+        case.expect("qvel", STEP + ("state", "qvel"), original.data.qvel[:11], 5e-2)
+        if info.get("goal_met", False):
+            original.reset(int(rng.integers(2**31)))
+        else:
+            case.expect("reward, observation (f32)", [STEP + ("reward",), *(STEP + ("obs", j) for j in range(len(obs)))], [reward, *obs], 5e-2)
+        yield case
 
 
 def circle_cases(states, rng):
@@ -535,6 +571,7 @@ WORLDS = {
     "mpe2": mpe2_cases,
     "car": car_goal_cases,
     "circle": circle_cases,
+    "car-pillars": car_pillar_cases,
 }
 
 

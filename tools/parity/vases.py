@@ -1,4 +1,4 @@
-"""Vases as Safety-Gymnasium has them: recorded motion for the tests, and whole episodes of SafetyPointGoal2-v0 against p3o's.
+"""Vases as Safety-Gymnasium has them: recorded motion for the tests, and whole episodes of SafetyPointGoal2-v0 and SafetyCarGoal2-v0 against p3o's.
 
     python tools/parity/vases.py vectors [FILE STATES SEED]    writes crates/p3o-env/tests/vectors/cubes.bin
 
@@ -6,7 +6,7 @@
     python tools/parity/vases.py original random 300 > original-random.txt
     python tools/parity/vases.py compare random 300 original-random.txt target/release/examples/episodes
 
-`original` plays episodes of SafetyPointGoal2-v0, by random actions or by a controller that drives where the goal's lidar is brightest
+and the same with `Car` after all other words. `original` plays episodes of SafetyPointGoal2-v0 or SafetyCarGoal2-v0, by random actions or by a controller that drives where the goal's lidar is brightest
 (`seek`), and writes a line for each: return, steps with a cost of hazards, of vases, of either, and length. `compare` plays as many of
 ours, by the same rule, and exits with 1 if two means are further apart than two standard errors of their difference.
 """
@@ -129,25 +129,34 @@ def vectors(path=VECTORS, states_wanted=STATES, seed=1):
     print(f"{len(data)} bytes, {counts[0]:.0f} states, {counts[1]:.0f} with the robot in touch, {counts[2]:.0f} with vases that touch each other; MuJoCo's own tolerance changes a substep by {worst:.1e}")
 
 
-def seek(obs):
-    """Towards the goal: forward as far as it is ahead, and turning by twice its angle."""
-    lidar = obs[12:28]
+def seek(obs, robot):
+    """Towards the goal, whose lidar comes after the sensors."""
+    sensors = 24 if robot == "Car" else 12
+    return towards(obs[sensors : sensors + 16], robot)
+
+
+def towards(lidar, robot):
+    """Where the lidar is brightest: forward as far as that is ahead, and turning by twice its angle."""
     angles = (np.arange(16) + 0.5) * 2 * np.pi / 16
     x, y = lidar @ np.cos(angles), lidar @ np.sin(angles)
-    if x == y == 0:
-        return np.array([1.0, 0.3])
+    if robot == "Car":
+        # It drives along its negative y axis, by torques of two wheels that saturate at 0.02.
+        x, y = -y, x
     off = np.arctan2(y, x)
-    return np.clip([np.cos(off), 2 * off], -1, 1)
+    ahead, turn = (1.0, 0.3) if x == y == 0 else (np.cos(off), 2 * off)
+    if robot == "Car":
+        return 0.02 * np.clip([ahead + turn, ahead - turn], -1, 1)
+    return np.clip([ahead, turn], -1, 1)
 
 
-def original(how, episodes):
-    env = safety_gymnasium.make("SafetyPointGoal2-v0")
+def original(how, episodes, robot="Point"):
+    env = safety_gymnasium.make(f"Safety{robot}Goal2-v0")
     rng = np.random.default_rng(0)
     for episode in range(int(episodes)):
         obs, _ = env.reset(seed=episode)
         total, done = np.zeros(5), False
         while not done:
-            action = seek(obs) if how == "seek" else rng.uniform(-1, 1, 2)
+            action = seek(obs, robot) if how == "seek" else rng.uniform(-1, 1, 2)
             obs, reward, cost, terminated, truncated, info = env.step(action.astype(np.float32))
             vases = info["cost_vases_contact"] + info["cost_vases_velocity"]
             total += reward, info["cost_hazards"] > 0, vases > 0, cost, 1
@@ -155,8 +164,8 @@ def original(how, episodes):
         print(*total, flush=True)
 
 
-def compare(how, episodes, path, program):
-    played = subprocess.run([program, "PointGoal", episodes, how, "level=2"], check=True, capture_output=True, text=True).stdout
+def compare(how, episodes, path, program, robot="Point"):
+    played = subprocess.run([program, f"{robot}Goal", episodes, how, "level=2"], check=True, capture_output=True, text=True).stdout
     both = []
     for text in (played, pathlib.Path(path).read_text()):
         lines = [line.split() for line in text.splitlines()]

@@ -91,9 +91,10 @@ impl From<p3o::Error> for Failure {
                 let hint = match &e {
                     TaskError::UnknownTask { name, known } => suggest(name, known.iter().copied()),
                     TaskError::UnknownOption { name, known, .. } => suggest(name, known.iter().copied()),
-                    TaskError::OfPython { .. } | TaskError::OutOfRange { .. } | TaskError::OneAgent { .. } => {
-                        String::new()
-                    }
+                    TaskError::OfPython { .. }
+                    | TaskError::OutOfRange { .. }
+                    | TaskError::NoEffect { .. }
+                    | TaskError::OneAgent { .. } => String::new(),
                 };
                 Failure::Usage(format!("{e}{hint}"))
             }

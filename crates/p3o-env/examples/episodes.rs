@@ -59,22 +59,22 @@ fn main() -> Result<(), p3o_env::TaskError> {
     Ok(())
 }
 
-/// Towards the goal: forward as far as it is ahead, and turning by twice its angle. The Car drives along its negative y axis.
-fn seek(lidar: &[f32], is_car: bool) -> [f32; 2] {
+/// Towards the goal: forward as far as it is ahead, and turning by twice its angle.
+fn seek(lidar: &[f32], by_car: bool) -> [f32; 2] {
     let (mut x, mut y) = (0.0, 0.0);
     for (i, bin) in lidar.iter().enumerate() {
         let angle = (i as f32 + 0.5) * TAU / 16.0;
         x += bin * angle.cos();
         y += bin * angle.sin();
     }
-    if is_car {
-        let length = x.hypot(y);
-        let [ahead, left] = if length == 0.0 { [1.0, 0.3] } else { [-y / length, x / length] };
-        return [ahead - left, ahead + left].map(|torque: f32| 0.02 * torque.clamp(-1.0, 1.0));
-    }
-    if x == 0.0 && y == 0.0 {
-        return [1.0, 0.3];
+    if by_car {
+        // It drives along its negative y axis, by torques of two wheels that saturate at 0.02.
+        (x, y) = (-y, x);
     }
     let off = y.atan2(x);
-    [off.cos().clamp(-1.0, 1.0), (2.0 * off).clamp(-1.0, 1.0)]
+    let [ahead, turn] = if x == 0.0 && y == 0.0 { [1.0, 0.3] } else { [off.cos(), 2.0 * off] };
+    if by_car {
+        return [ahead + turn, ahead - turn].map(|torque| 0.02 * torque.clamp(-1.0, 1.0));
+    }
+    [ahead.clamp(-1.0, 1.0), turn.clamp(-1.0, 1.0)]
 }

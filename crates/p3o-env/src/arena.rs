@@ -14,7 +14,7 @@ use crate::open_env::StateReader;
 use crate::physics::articulated::cubes::{BALL, Cube, Cubes};
 use crate::physics::articulated::tether::Tether;
 use crate::physics::contact::PILLAR_RADIUS;
-use crate::robot::{Driver, Point};
+use crate::robot::Driver;
 use crate::{
     ActionSpace, CostSpec, EnvSpec, Form, Label, Labels, Outcome, Quantities, RestoreError, Role, Scene, StateError,
     free_vases, snapshot, vase,
@@ -181,27 +181,6 @@ pub(crate) struct Arena<R: Driver> {
     state: State<R::State>,
 }
 
-impl Arena<Point> {
-    /// Makes vases free bodies, in the initial state of seed 0.
-    pub fn free_vases(&mut self) {
-        self.drive_among(free_vases::room(self.vases.len()));
-    }
-}
-
-impl<R: Driver> Arena<R> {
-    /// A world of buttons, in the initial state of seed 0.
-    pub fn among_buttons(rules: &'static Rules) -> Arena<R> {
-        let mut arena = Arena::new(rules);
-        arena.drive_among(Cubes::held(Tether::new(Vec::new()), &[], R::SUBSTEP));
-        arena
-    }
-
-    fn drive_among(&mut self, cubes: Cubes) {
-        self.free = Some(cubes);
-        self.begin(0);
-    }
-}
-
 impl<R: Driver> Arena<R> {
     /// A world in the initial state of seed 0.
     pub fn new(rules: &'static Rules) -> Arena<R> {
@@ -238,6 +217,20 @@ impl<R: Driver> Arena<R> {
 
     pub fn spec(&self) -> &EnvSpec {
         &self.spec
+    }
+
+    /// Makes vases free bodies, in the initial state of seed 0.
+    pub fn free_vases(&mut self) {
+        self.free = Some(free_vases::room(self.vases.len()).with_substep(R::SUBSTEP));
+        self.begin(0);
+    }
+
+    /// A world of buttons, in the initial state of seed 0.
+    pub fn among_buttons(rules: &'static Rules) -> Arena<R> {
+        let mut arena = Arena::new(rules);
+        arena.free = Some(Cubes::held(Tether::new(Vec::new()), &[], R::SUBSTEP));
+        arena.begin(0);
+        arena
     }
 
     /// Leaves accelerometer, velocimeter and gyro out of observations.

@@ -16,7 +16,7 @@ use crate::labels::{counted, each};
 use crate::lidar::Sighting;
 use crate::open_env::StateReader;
 use crate::physics::articulated::cubes::Cubes;
-use crate::physics::articulated::{self, AmongCubes, Obstacle, bodies};
+use crate::physics::articulated::{self, Obstacle, Pusher, bodies};
 use crate::physics::contact::PILLAR_RADIUS;
 use crate::robot::{Driver, Robot, common_sensors, floating};
 use crate::{Form, Labels, Quantities, Role, Scene, StateError, vase};
@@ -40,8 +40,6 @@ const OUTLINE: [[f64; 2]; 10] = [
 
 /// Farther from the Car's origin than the edges of its wheels, hypot(0.155, 0.15, 0.1) = 0.238, nothing touches it.
 const REACH: f64 = 0.24;
-/// The same from its centre of mass, which is less than 0.02 from the origin.
-const FAR: f64 = 0.26;
 /// A step of the world.
 const SECONDS: f64 = bodies::CAR.timestep * bodies::CAR.substeps as f64;
 /// Gravity, motors and the ground change the velocity by less than this within a step, in m/s.
@@ -50,7 +48,7 @@ const GAIN: f64 = 3.0;
 /// The Car.
 #[derive(Clone)]
 pub(crate) struct Car {
-    physics: Box<dyn AmongCubes>,
+    body: Pusher,
 }
 
 impl std::fmt::Debug for Car {
@@ -70,21 +68,10 @@ pub(crate) struct CarReading {
 }
 
 impl Car {
-    /// Has pillars stand in the way that can be reached within `seconds`.
-    fn surround(&mut self, state: &articulated::State, seconds: f64, pillars: &[[f64; 2]]) {
-        let reach = PILLAR_RADIUS + within(state, seconds);
-        let place = Car::place(state);
-        let near = |pillar: &&[f64; 2]| {
-            let (dx, dy) = (pillar[0] - place[0], pillar[1] - place[1]);
-            dx * dx + dy * dy < reach * reach
-        };
-        self.physics.surround(&mut pillars.iter().filter(near).map(|pillar| Obstacle::pillar(*pillar)));
-    }
-
-    /// What it senses at the moment that was looked at last.
+    /// Reads the sensors of the last evaluation, which was of this state.
     fn sense(&self, state: &articulated::State) -> CarReading {
-        let axes = self.physics.orientation(1);
-        let (a, v, gravity) = (self.physics.acceleration(), &state.qvel, bodies::CAR.gravity);
+        let axes = self.body.told().orientation(1);
+        let (a, v, gravity) = (self.body.told().acceleration(), &state.qvel, bodies::CAR.gravity);
         let mut sensors = [0.0; Car::SENSORS];
         sensors[..3].copy_from_slice(&floating::turned_back(&axes, [0, 1, 2].map(|i| a[i] - gravity[i])));
         sensors[3..6].copy_from_slice(&floating::turned_back(&axes, [v[0], v[1], v[2]]));
@@ -94,15 +81,21 @@ impl Car {
         sensors[12..15].copy_from_slice(&v[rate..rate + 3]);
         let ball = articulated::axes([0, 1, 2, 3].map(|i| state.qpos[pose + i]));
         sensors[15..].copy_from_slice(ball.as_flattened());
-        let touching = self.physics.contacts().iter().any(|contact| contact.geoms[0] >= bodies::CAR.geoms.len());
+        let touching = self.body.told().contacts().iter().any(|contact| contact.geoms[0] >= bodies::CAR.geoms.len());
         CarReading { sensors, axes, touching }
     }
-}
 
-/// Nothing that is farther away from its place is touched within `seconds`.
-fn within(state: &articulated::State, seconds: f64) -> f64 {
-    let [vx, vy] = Car::velocity(state);
-    REACH + seconds * (vx.abs() + vy.abs() + GAIN)
+    /// Has pillars stand in the way that can be reached within `seconds`.
+    fn surround(&mut self, state: &articulated::State, seconds: f64, pillars: &[[f64; 2]]) {
+        let [vx, vy] = Car::velocity(state);
+        let reach = PILLAR_RADIUS + REACH + seconds * (vx.abs() + vy.abs() + GAIN);
+        let place = Car::place(state);
+        let near = |pillar: &&[f64; 2]| {
+            let (dx, dy) = (pillar[0] - place[0], pillar[1] - place[1]);
+            dx * dx + dy * dy < reach * reach
+        };
+        self.body.alone().surround(&mut pillars.iter().filter(near).map(|pillar| Obstacle::pillar(*pillar)));
+    }
 }
 
 fn controls(action: &[f32]) -> [f64; 2] {
@@ -117,7 +110,7 @@ impl Robot for Car {
     const ACTIONS: usize = 2;
 
     fn new() -> Car {
-        Car { physics: articulated::build_car() }
+        Car { body: Pusher::default() }
     }
 
     fn start(place: [f64; 2], heading: f64, _rng: &mut ChaCha8Rng) -> articulated::State {
@@ -128,13 +121,13 @@ impl Robot for Car {
 
     fn step(&mut self, state: &mut articulated::State, action: &[f32], pillars: &[[f64; 2]]) -> CarReading {
         self.surround(state, SECONDS, pillars);
-        self.physics.step(state, &controls(action));
+        self.body.alone().step(state, &controls(action));
         self.read(state, action, pillars)
     }
 
     fn read(&mut self, state: &articulated::State, action: &[f32], pillars: &[[f64; 2]]) -> CarReading {
         self.surround(state, 0.0, pillars);
-        self.physics.look(state, &controls(action));
+        self.body.alone().look(state, &controls(action));
         self.sense(state)
     }
 
@@ -206,26 +199,6 @@ impl Robot for Car {
 }
 
 impl Driver for Car {
-    const SUBSTEP: f64 = bodies::CAR.timestep;
-
-    fn step_among(&mut self, state: &mut articulated::State, action: &[f32], cubes: &mut Cubes) -> CarReading {
-        cubes.forget();
-        if cubes.leave_alone(Car::place(state), within(state, SECONDS), bodies::CAR.substeps) {
-            return self.step(state, action, &[]);
-        }
-        self.physics.surround(&mut std::iter::empty());
-        self.physics.step_among(state, &controls(action), FAR, cubes);
-        self.physics.look_among(state, &controls(action), FAR, cubes);
-        self.sense(state)
-    }
-
-    fn read_among(&mut self, state: &articulated::State, action: &[f32], cubes: &mut Cubes) -> CarReading {
-        cubes.forget();
-        self.physics.surround(&mut std::iter::empty());
-        self.physics.look_among(state, &controls(action), FAR, cubes);
-        self.sense(state)
-    }
-
     fn touching(reading: &CarReading) -> bool {
         reading.touching
     }
@@ -238,11 +211,30 @@ impl Driver for Car {
 
     /// A part is a geom of [`bodies::CAR`].
     fn contacts(&mut self, state: &articulated::State, pillars: &[[f64; 2]]) -> Vec<[f64; 3]> {
-        self.physics.surround(&mut pillars.iter().map(|pillar| Obstacle::pillar(*pillar)));
-        self.physics.look(state, &[0.0; 2]);
+        self.body.alone().surround(&mut pillars.iter().map(|pillar| Obstacle::pillar(*pillar)));
+        self.body.alone().look(state, &[0.0; 2]);
         let first = bodies::CAR.geoms.len();
-        let found = self.physics.contacts().iter().filter(|contact| contact.geoms[0] >= first);
+        let found = self.body.told().contacts().iter().filter(|contact| contact.geoms[0] >= first);
         found.map(|c| [c.geoms[1] as f64, (c.geoms[0] - first) as f64, c.distance]).collect()
+    }
+
+    const SUBSTEP: f64 = bodies::CAR.timestep;
+
+    fn step_among(&mut self, state: &mut articulated::State, action: &[f32], vases: &mut Cubes) -> CarReading {
+        let [vx, vy] = Car::velocity(state);
+        vases.forget();
+        let reach = REACH + SECONDS * (vx.abs() + vy.abs() + GAIN);
+        if vases.leave_alone(Car::place(state), reach, bodies::CAR.substeps) {
+            return self.step(state, action, &[]);
+        }
+        self.surround(state, 0.0, &[]);
+        self.body.step(state, &controls(action), vases);
+        self.read_among(state, action, vases)
+    }
+
+    fn read_among(&mut self, state: &articulated::State, action: &[f32], vases: &mut Cubes) -> CarReading {
+        self.body.look(state, &controls(action), vases);
+        self.sense(state)
     }
 }
 

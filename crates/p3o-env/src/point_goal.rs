@@ -38,6 +38,13 @@ pub enum Vases {
     Free,
 }
 
+impl Vases {
+    /// As a level has them: free at level 2, simple below.
+    pub(crate) fn of(level: GoalLevel) -> Vases {
+        if level == GoalLevel::Two { Vases::Free } else { Vases::Simple }
+    }
+}
+
 const ROBOT: Placement = Placement { count: 1, keepout: keepout::ROBOT, areas: &[] };
 const GOAL: Placement = Placement { count: 1, keepout: keepout::GOAL, areas: &[] };
 const HAZARD: Placement = Placement { count: 1, keepout: keepout::HAZARD, areas: &[] };
@@ -114,8 +121,7 @@ impl Default for PointGoal {
 impl PointGoal {
     /// A world of this level, in the initial state of seed 0. Vases are free at level 2 and simple below.
     pub fn new(level: GoalLevel) -> PointGoal {
-        let vases = if level == GoalLevel::Two { Vases::Free } else { Vases::Simple };
-        PointGoal::with_vases(level, vases)
+        PointGoal::with_vases(level, Vases::of(level))
     }
 
     /// The same with vases that move in this way.

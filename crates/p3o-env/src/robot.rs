@@ -58,19 +58,18 @@ pub(crate) trait Robot: Clone + std::fmt::Debug {
 
 /// A robot that pillars stop and that pushes vases.
 pub(crate) trait Driver: Robot {
-    /// Length of a substep in seconds.
-    const SUBSTEP: f64;
-
-    /// One step of a world among cubes that are free bodies.
-    fn step_among(&mut self, state: &mut Self::State, action: &[f32], cubes: &mut Cubes) -> Self::Reading;
-    /// The same without moving.
-    fn read_among(&mut self, state: &Self::State, action: &[f32], cubes: &mut Cubes) -> Self::Reading;
     /// Whether it touches a pillar.
     fn touching(reading: &Self::Reading) -> bool;
     /// Moves a vase out of the way; whether it was touched.
     fn push(state: &Self::State, reading: &Self::Reading, vase: &mut [f64; 2]) -> bool;
     /// Contacts with pillars as triples of part, pillar and gap.
     fn contacts(&mut self, state: &Self::State, pillars: &[[f64; 2]]) -> Vec<[f64; 3]>;
+    /// Length of its substeps in seconds.
+    const SUBSTEP: f64;
+    /// One step of a world among vases that are free bodies.
+    fn step_among(&mut self, state: &mut Self::State, action: &[f32], vases: &mut Cubes) -> Self::Reading;
+    /// The same without moving.
+    fn read_among(&mut self, state: &Self::State, action: &[f32], vases: &mut Cubes) -> Self::Reading;
 }
 
 /// Labels of the sensors that every robot has, whose x and y axes point there.
@@ -226,17 +225,6 @@ impl Robot for Point {
 }
 
 impl Driver for Point {
-    const SUBSTEP: f64 = point::SUBSTEP;
-
-    #[inline]
-    fn step_among(&mut self, state: &mut PointState, action: &[f32], cubes: &mut Cubes) -> Reading {
-        point::step_among(state, [f64::from(action[0]), f64::from(action[1])], cubes)
-    }
-
-    fn read_among(&mut self, state: &PointState, action: &[f32], cubes: &mut Cubes) -> Reading {
-        point::read_among(state, [f64::from(action[0]), f64::from(action[1])], cubes)
-    }
-
     #[inline]
     fn touching(reading: &Reading) -> bool {
         reading.touching
@@ -250,5 +238,15 @@ impl Driver for Point {
     fn contacts(&mut self, state: &PointState, pillars: &[[f64; 2]]) -> Vec<[f64; 3]> {
         let found = contact::contacts(state, pillars);
         found.iter().map(|c| [c.part as u8 as f64, c.pillar as f64, c.dist]).collect()
+    }
+
+    const SUBSTEP: f64 = point::SUBSTEP;
+
+    fn step_among(&mut self, state: &mut PointState, action: &[f32], vases: &mut Cubes) -> Reading {
+        point::step_among(state, [f64::from(action[0]), f64::from(action[1])], vases)
+    }
+
+    fn read_among(&mut self, state: &PointState, action: &[f32], vases: &mut Cubes) -> Reading {
+        point::read_among(state, [f64::from(action[0]), f64::from(action[1])], vases)
     }
 }

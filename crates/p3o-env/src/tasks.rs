@@ -74,9 +74,14 @@ impl Allowed {
 impl OptionInfo {
     /// Its default value, as it would be written.
     pub fn default_word(&self) -> String {
+        self.word(self.default)
+    }
+
+    /// A value that is allowed, as it would be written.
+    fn word(&self, value: f64) -> String {
         match self.allowed {
-            Allowed::Words(words) => words[self.default as usize].to_owned(),
-            _ => self.default.to_string(),
+            Allowed::Words(words) => words[value as usize].to_owned(),
+            _ => value.to_string(),
         }
     }
 }
@@ -139,6 +144,20 @@ pub enum TaskError {
         /// The values it takes.
         allowed: Allowed,
     },
+    /// The option has no effect beside another's value.
+    #[error("{task}: {option} has no effect where {of} is {value}; it needs {of} = {needs}")]
+    NoEffect {
+        /// The task.
+        task: &'static str,
+        /// The option.
+        option: &'static str,
+        /// The other option.
+        of: &'static str,
+        /// Its value, as it would be written.
+        value: String,
+        /// Its values where the option has an effect.
+        needs: String,
+    },
     /// The task has one agent, and several were asked for.
     #[error("{task} has one agent; the tasks of several agents are {}", .known.join(", "))]
     OneAgent {
@@ -180,6 +199,28 @@ fn level(values: &Values) -> GoalLevel {
     }
 }
 
+const VASES_MOVE: OptionInfo = OptionInfo {
+    name: VASES,
+    default: 2.0,
+    allowed: Allowed::Words(&["simple", "free", "auto"]),
+    summary: "of levels 1 and 2; simple: vases stop at once; free: they slide on and tip over as in Safety-Gymnasium; auto: free at level 2",
+};
+
+fn vases(values: &Values) -> Vases {
+    match values.get(VASES) {
+        0.0 => Vases::Simple,
+        1.0 => Vases::Free,
+        _ => Vases::of(level(values)),
+    }
+}
+
+const COSTS: OptionInfo = OptionInfo {
+    name: "costs",
+    default: 0.0,
+    allowed: Allowed::Words(&["separate", "combined"]),
+    summary: "of level 2; separate: hazards and vases; combined: one, 1 where either costs, as in Safety-Gymnasium",
+};
+
 const BUTTON_LEVEL: OptionInfo = OptionInfo {
     name: "level",
     default: 1.0,
@@ -191,7 +232,7 @@ const BUTTON_COSTS: OptionInfo = OptionInfo {
     name: "costs",
     default: 1.0,
     allowed: Allowed::Words(&["separate", "combined"]),
-    summary: "separate: wrong buttons, hazards and gremlins; combined: one, 1 where any of them costs, as in Safety-Gymnasium",
+    summary: "of levels 1 and 2; separate: wrong buttons, hazards and gremlins; combined: one, 1 where any of them costs, as in Safety-Gymnasium",
 };
 
 fn button_level(values: &Values) -> ButtonLevel {
@@ -207,8 +248,32 @@ const RULES: OptionInfo = OptionInfo {
     name: "rules",
     default: 0.0,
     allowed: Allowed::Words(&["paper", "circle1", "circle2"]),
-    summary: "circle1, circle2: Safety-Gymnasium's task of that level in place of the paper's, with its robot and observation; no other option then counts",
+    summary: "circle1, circle2: Safety-Gymnasium's task of that level in place of the paper's, with its robot and observation; no other option is then allowed",
 };
+
+/// How the names of some tasks end, an option of theirs, another option, and the values of that where the first has an effect.
+const NEEDS: &[(&str, &str, &str, &[f64])] = &[
+    ("Goal", VASES, "level", &[1.0, 2.0]),
+    ("Goal", "costs", "level", &[2.0]),
+    ("Button", "costs", "level", &[1.0, 2.0]),
+    ("Circle", "start", "rules", &[0.0]),
+    ("Circle", "obs", "rules", &[0.0]),
+    ("Circle", "one_sided", "rules", &[0.0]),
+];
+
+/// What an option of a task needs to have an effect: another option and its values; none if it always has one.
+pub fn needs(task: &TaskInfo, option: &str) -> Option<(&'static OptionInfo, &'static [f64])> {
+    let (.., of, values) = NEEDS.iter().find(|(end, name, ..)| *name == option && task.name.ends_with(end))?;
+    let of = task.options.iter().find(|option| option.name == *of)?;
+    Some((of, values))
+}
+
+/// Whether a task has this option, and among these values of others it has an effect.
+pub fn has_effect(task: &str, option: &str, options: &BTreeMap<String, f64>) -> bool {
+    let Ok(task) = find(task) else { return false };
+    let met = |(of, values): (&OptionInfo, &[f64])| values.contains(options.get(of.name).unwrap_or(&of.default));
+    task.options.iter().any(|known| known.name == option) && needs(task, option).is_none_or(met)
+}
 
 /// Every task that comes with the crate.
 pub static TASKS: &[TaskInfo] = &[
@@ -224,28 +289,13 @@ pub static TASKS: &[TaskInfo] = &[
                 allowed: Allowed::Words(&["nothing", "velocity"]),
                 summary: "velocity: no accelerometer, velocimeter and gyro, so that only memory tells how fast the robot is",
             },
-            OptionInfo {
-                name: VASES,
-                default: 2.0,
-                allowed: Allowed::Words(&["simple", "free", "auto"]),
-                summary: "simple: vases stop at once; free: they slide on and tip over as in Safety-Gymnasium; auto: free at level 2",
-            },
-            OptionInfo {
-                name: "costs",
-                default: 0.0,
-                allowed: Allowed::Words(&["separate", "combined"]),
-                summary: "of level 2; separate: hazards and vases; combined: one, 1 where either costs, as in Safety-Gymnasium",
-            },
+            VASES_MOVE,
+            COSTS,
         ],
         build: |values| {
             let level = level(values);
-            let world = match values.get(VASES) {
-                0.0 => PointGoal::with_vases(level, Vases::Simple),
-                1.0 => PointGoal::with_vases(level, Vases::Free),
-                _ => PointGoal::new(level),
-            };
-            let mut world = world.with_goal_bonus(values.get("goal_bonus"));
-            if values.get("costs") == 1.0 && level == GoalLevel::Two {
+            let mut world = PointGoal::with_vases(level, vases(values)).with_goal_bonus(values.get("goal_bonus"));
+            if values.get("costs") == 1.0 {
                 world = world.with_combined_cost();
             }
             if values.get("hide") == 1.0 {
@@ -397,8 +447,11 @@ pub static TASKS: &[TaskInfo] = &[
     TaskInfo {
         name: "CarGoal",
         summary: "the same as PointGoal with a car on two wheels and a ball (Safety-Gymnasium's SafetyCarGoal1-v0)",
-        options: &[LEVEL, GOAL_BONUS],
-        build: |values| Box::new(CarGoal::new(level(values)).with_goal_bonus(values.get("goal_bonus"))),
+        options: &[LEVEL, GOAL_BONUS, VASES_MOVE, COSTS],
+        build: |values| {
+            let world = CarGoal::with_vases(level(values), vases(values)).with_goal_bonus(values.get("goal_bonus"));
+            Box::new(if values.get("costs") == 1.0 { world.with_combined_cost() } else { world })
+        },
         team: None,
     },
     TaskInfo {
@@ -530,6 +583,13 @@ fn check<'a>(name: &str, options: &'a BTreeMap<String, f64>) -> Result<Values<'a
         if !option.allowed.contains(value) {
             let OptionInfo { name: option, allowed, .. } = *option;
             return Err(TaskError::OutOfRange { task: task.name, option, value, allowed });
+        }
+    }
+    for option in task.options.iter().filter(|option| options.contains_key(option.name)) {
+        if let Some((of, values)) = needs(task, option.name).filter(|_| !has_effect(task.name, option.name, options)) {
+            let value = of.word(*options.get(of.name).unwrap_or(&of.default));
+            let needs = values.iter().map(|value| of.word(*value)).collect::<Vec<_>>().join(" or ");
+            return Err(TaskError::NoEffect { task: task.name, option: option.name, of: of.name, value, needs });
         }
     }
     Ok(Values { given: options, task })

@@ -28,7 +28,15 @@ fn variants() -> Vec<(String, Box<dyn Env>)> {
                 Allowed::Words(words) => (0..words.len()).map(|place| place as f64).collect(),
                 Allowed::AtLeast(_) => Vec::new(),
             };
-            choices.iter().for_each(|&value| add(BTreeMap::from([(option.name.to_owned(), value)])));
+            // Beside the last of another's values that it needs.
+            let needs =
+                tasks::needs(task, option.name).and_then(|(of, values)| Some((of.name.to_owned(), *values.last()?)));
+            let others: BTreeMap<String, f64> = needs.into_iter().collect();
+            for value in choices {
+                let mut options = others.clone();
+                options.insert(option.name.to_owned(), value);
+                add(options);
+            }
         }
     }
     all

@@ -1,6 +1,6 @@
 //! Simple vases give way: they are pushed, never overlap the robot after a step, and cost while pushed at level 2. Free vases slide on and cost until they lie still.
 
-use p3o_env::{Env, GoalLevel, OpenEnv, PointGoal, Vases};
+use p3o_env::{CarGoal, Env, GoalLevel, OpenEnv, PointGoal, Vases};
 
 use crate::util::{distance, reset, step, towards};
 
@@ -65,7 +65,7 @@ fn the_robot_does_not_feel_a_vase() {
 }
 
 /// Vases of a world's state, thirteen numbers each.
-fn free(world: &PointGoal) -> Vec<[f64; 13]> {
+fn free(world: &dyn OpenEnv) -> Vec<[f64; 13]> {
     world.state()["vases"].as_chunks::<13>().0.to_vec()
 }
 
@@ -152,4 +152,32 @@ fn a_combined_cost_is_one_where_either_is() {
         }
     }
     assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
+}
+
+#[test]
+fn the_car_pushes_free_vases_which_push_each_other() {
+    let mut world = CarGoal::new(GoalLevel::Two);
+    reset(&mut world, 0);
+    // Two vases ahead of a Car that heads for the negative y, the others far away.
+    let lying = |x: f64, y: f64| [x, y, 0.0999563805, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+    let mut vases: Vec<[f64; 13]> = (0..10).map(|i| lying(f64::from(i) - 5.0, 4.0)).collect();
+    (vases[0], vases[1]) = (lying(0.02, -0.5), lying(0.0, -0.75));
+    let mut state = world.state();
+    state.insert("qpos".to_owned(), p3o_env::physics::articulated::bodies::CAR.qpos.to_vec());
+    state.insert("qvel".to_owned(), vec![0.0; 11]);
+    state.insert("vases".to_owned(), vases.concat());
+    state.insert("goal".to_owned(), vec![2.0, 2.0]);
+    world.set_state(state).expect("a state of this world");
+    let far: Vec<_> = free(&world)[2..].to_vec();
+    let mut costly = 0;
+    for i in 0..60 {
+        let costs = step(&mut world, [1.0, 1.0]).costs;
+        let moves = free(&world).iter().any(|vase| speed(vase) >= 1e-4);
+        assert!(costs[1] == 1.0 || !moves, "step {i}");
+        costly += usize::from(costs[1] == 1.0);
+        assert!(i > 4 || costly == 0, "nothing is touched yet");
+    }
+    let vases = free(&world);
+    assert!(costly > 20 && vases[0][1] < -0.7 && vases[1][1] < -0.9, "{costly} {:?}", &vases[..2]);
+    assert_eq!(vases[2..], far[..], "what is not touched stays");
 }

@@ -22,7 +22,7 @@ use std::cell::RefCell;
 
 use serde::{Deserialize, Serialize};
 
-use crate::physics::articulated::cubes::{Cubes, Own, Part, Robot, SmallRooms};
+use crate::physics::articulated::cubes::{Cubes, Part, Robot, SmallRooms};
 use crate::physics::contact::{self, Contacts};
 
 /// Length of a substep in seconds.
@@ -294,7 +294,7 @@ impl Frame {
             Part::cube(arrow, ARROW_HALF, axes, INVERSE_WEIGHT, pivot, motions),
         ];
         let mass = [[MASS, 0.0, 0.0], [0.0, MASS, COUPLING], [0.0, COUPLING, INERTIA]];
-        let robot = Robot { mass, force, velocity: self.v, parts: &parts, reach: FAR, own: Own::NONE };
+        let robot = Robot::new(mass, force, self.v, &parts, FAR);
         let push = cubes.evaluate(&robot, rooms).push;
         std::array::from_fn(|i| force[i] + push[i])
     }

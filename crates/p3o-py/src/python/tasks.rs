@@ -72,7 +72,10 @@ pub fn refuse(e: TaskError) -> PyErr {
     let hint = match &e {
         TaskError::UnknownTask { name, known } => suggest(name, known.iter().copied()),
         TaskError::UnknownOption { name, known, .. } => suggest(name, known.iter().copied()),
-        TaskError::OfPython { .. } | TaskError::OutOfRange { .. } | TaskError::OneAgent { .. } => String::new(),
+        TaskError::OfPython { .. }
+        | TaskError::OutOfRange { .. }
+        | TaskError::NoEffect { .. }
+        | TaskError::OneAgent { .. } => String::new(),
     };
     PyValueError::new_err(format!("{e}{hint}"))
 }

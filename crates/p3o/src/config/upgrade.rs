@@ -77,7 +77,7 @@ pub(super) fn settings_of_version_4(mut table: Table) -> Table {
 
 /// Vases of version 4 were simple ones only.
 pub(super) fn version_4(mut config: Config) -> Config {
-    if tasks::words(&config.task, tasks::VASES).is_some() {
+    if tasks::has_effect(&config.task, tasks::VASES, &config.env) {
         config.env.entry(tasks::VASES.to_string()).or_insert(0.0);
     }
     config

@@ -80,6 +80,24 @@ impl<const W: usize, const K: usize> Block<W, K> {
         }
     }
 
+    /// Becomes another block over the same degrees of freedom of a larger problem, in which each is the parent of the next.
+    pub fn take<const V: usize>(&mut self, other: &Block<V, K>) {
+        let dofs = &other.dofs[..other.width];
+        (self.start, self.is_chain) = (0, true);
+        (self.len, self.plain, self.weight) = (other.len, other.plain, other.weight);
+        (self.friction, self.offset, self.contact) = (other.friction, other.offset, other.contact);
+        self.width = dofs.iter().map(|dof| usize::from(*dof) + 1).max().unwrap_or(0);
+        for d in 0..self.width {
+            self.dofs[d] = d as u8;
+        }
+        for (row, from) in self.rows.iter_mut().zip(&other.rows).take(other.len) {
+            *row = [0.0; W];
+            for (entry, dof) in from.iter().zip(dofs) {
+                row[usize::from(*dof)] = *entry;
+            }
+        }
+    }
+
     /// Sets weight and offsets: `x` is the distance beyond the margin, `scale` the scale of `J M^-1 J'`.
     pub fn soften<const N: usize>(&mut self, soft: &Soft, x: f64, scale: f64, v: &[f64; N]) {
         let (stiffness, damping, impedance) = reference(soft, x);
@@ -220,16 +238,6 @@ impl<const W: usize, const K: usize> Block<W, K> {
                 }
             }
         }
-    }
-
-    /// The same in a larger problem, whose first degrees of freedom are these, on no one way from the root.
-    pub fn widen<const V: usize>(&self, wide: &mut Block<V, K>) {
-        wide.dofs[..W].copy_from_slice(&self.dofs);
-        for (row, own) in wide.rows.iter_mut().zip(&self.rows) {
-            row[..W].copy_from_slice(own);
-        }
-        (wide.width, wide.start, wide.is_chain, wide.len) = (self.width, 0, false, self.len);
-        (wide.friction, wide.plain, wide.weight, wide.offset) = (self.friction, self.plain, self.weight, self.offset);
     }
 
     /// Lays the rows along the way from the root to `leaf`, less the first `start` steps.

@@ -111,10 +111,10 @@ impl Cube {
         self.place = add(self.place, substep, self.velocity);
     }
 
-    fn settle(&mut self, acceleration: &[f64; 6]) {
+    fn settle(&mut self, acceleration: &[f64; 6], substep: f64) {
         let small = |v: f64| v.abs() < REST;
         let still = (0..3).all(|i| small(self.velocity[i]) && small(REACH * self.spin[i]));
-        let steady = (0..3).all(|i| small(SUBSTEP * acceleration[i]) && small(SUBSTEP * REACH * acceleration[i + 3]));
+        let steady = (0..3).all(|i| small(substep * acceleration[i]) && small(substep * REACH * acceleration[i + 3]));
         if still && steady {
             (self.velocity, self.spin, self.resting) = ([0.0; 3], [0.0; 3], true);
         }
@@ -122,7 +122,6 @@ impl Cube {
 }
 
 /// A shape of a robot with R degrees of freedom.
-#[derive(Clone, Debug)]
 pub(crate) struct Part<const R: usize> {
     solid: Solid,
     friction: [f64; 3],
@@ -134,11 +133,6 @@ pub(crate) struct Part<const R: usize> {
 }
 
 impl<const R: usize> Part<R> {
-    /// Any shape.
-    pub(super) fn of(solid: Solid, friction: [f64; 3], weight: f64, pivot: Vec3, motions: [[Vec3; 2]; R]) -> Self {
-        Part { solid, friction, weight, pivot, motions }
-    }
-
     pub fn ball(
         centre: Vec3,
         radius: f64,
@@ -148,6 +142,11 @@ impl<const R: usize> Part<R> {
         motions: [[Vec3; 2]; R],
     ) -> Self {
         Part { solid: ball(centre, radius), friction, weight, pivot, motions }
+    }
+
+    /// With the friction of cubes.
+    pub(super) fn of(solid: Solid, weight: f64, pivot: Vec3, motions: [[Vec3; 2]; R]) -> Self {
+        Part { solid, friction: FRICTION, weight, pivot, motions }
     }
 
     /// With the friction of cubes.
@@ -163,38 +162,33 @@ fn ball(centre: Vec3, radius: f64) -> Solid {
 
 /// What the search must know of a robot.
 pub(crate) struct Robot<'a, const R: usize> {
-    pub mass: [[f64; R]; R],
-    /// Of everything but cubes.
-    pub force: [f64; R],
-    pub velocity: [f64; R],
-    pub parts: &'a [Part<R>],
+    /// Only the lower triangle is read.
+    pub(super) mass: [[f64; R]; R],
+    /// Of everything but contacts.
+    pub(super) force: [f64; R],
+    pub(super) velocity: [f64; R],
+    pub(super) parts: &'a [Part<R>],
     /// All of it is within this distance of the pivot of its parts.
-    pub reach: f64,
-    /// Its limits and what else it touches.
-    pub own: Own<'a>,
+    pub(super) reach: f64,
+    /// Its contacts with what is no cube.
+    pub(super) own: &'a [Block<12, 6>],
+    /// Of its acceleration.
+    pub(super) guess: [f64; R],
 }
 
-/// Longest rows of a robot's own constraints.
-pub(super) const OWN: usize = 12;
-
-/// A robot's own constraints.
-#[derive(Clone, Copy)]
-pub(crate) struct Own<'a>(pub(super) &'a [Block<OWN, 6>]);
-
-impl Own<'_> {
-    pub const NONE: Own<'static> = Own(&[]);
+impl<'a, const R: usize> Robot<'a, R> {
+    /// One that touches nothing but cubes.
+    pub fn new(mass: [[f64; R]; R], force: [f64; R], velocity: [f64; R], parts: &'a [Part<R>], reach: f64) -> Self {
+        Robot { mass, force, velocity, parts, reach, own: &[], guess: [0.0; R] }
+    }
 }
 
-/// What becomes of a robot among cubes.
-pub(crate) struct Found<const R: usize> {
-    /// The force of cubes and balls.
+/// What cubes and balls do to a robot.
+pub(crate) struct Felt<const R: usize> {
+    /// Their force.
     pub push: [f64; R],
-    /// If it touches any.
+    /// The acceleration of a robot that touches any, with its own contacts.
     pub acceleration: Option<[f64; R]>,
-}
-
-impl<const R: usize> Found<R> {
-    const NOTHING: Found<R> = Found { push: [0.0; R], acceleration: None };
 }
 
 /// One side of a contact; what does not move comes first.
@@ -236,10 +230,8 @@ pub(crate) struct Rooms<const D: usize, const A: usize, const B: usize, const C:
 
 /// Rooms for a robot of three degrees of freedom.
 pub(crate) type SmallRooms = Rooms<12, 9, 15, 27, 63>;
-/// Degrees of freedom of the Car.
-pub(super) const WIDE: usize = 11;
-/// Rooms for the Car.
-pub(super) type WideRooms = Rooms<20, 17, 23, 35, 71>;
+/// Rooms for one of eleven.
+pub(crate) type LargeRooms = Rooms<20, 17, 23, 35, 71>;
 
 struct Room<const N: usize, const D: usize> {
     problem: Problem<N, D, 6>,
@@ -283,11 +275,12 @@ pub struct Cubes {
     touching: usize,
     /// Number of all points of contact.
     contacts: usize,
+    /// In seconds.
+    substep: f64,
     balls: Vec<Solid>,
     /// A bit for each ball that the robot touched in the last evaluation.
     pressed: u32,
     tether: Option<Tether>,
-    substep: f64,
 }
 
 impl Cubes {
@@ -295,26 +288,16 @@ impl Cubes {
     pub fn new(list: Vec<Cube>) -> Cubes {
         assert!(list.len() <= MOST, "more than {MOST} cubes");
         let solids = list.iter().map(Cube::solid).collect();
-        Cubes {
-            accelerations: vec![[0.0; 6]; list.len()],
-            list,
-            solids,
-            touching: 0,
-            contacts: 0,
-            balls: Vec::new(),
-            pressed: 0,
-            tether: None,
-            substep: SUBSTEP,
-        }
+        Cubes { accelerations: vec![[0.0; 6]; list.len()], list, solids, substep: SUBSTEP, ..Cubes::default() }
     }
 
     /// Cubes that are held, each where its home is, among balls in these places; a substep takes so many seconds.
     pub fn held(tether: Tether, balls: &[[f64; 2]], substep: f64) -> Cubes {
-        let at = |home: &Home| Cube { place: home.place, turn: home.turn, ..Cube::lying([0.0; 2], 0.0) };
-        let mut cubes = Cubes::new(tether.homes().iter().map(at).collect());
-        cubes.list.iter_mut().for_each(|cube| cube.resting = false);
+        let at =
+            |home: &Home| Cube { place: home.place, turn: home.turn, resting: false, ..Cube::lying([0.0; 2], 0.0) };
+        let mut cubes = Cubes::new(tether.homes().iter().map(at).collect()).with_substep(substep);
         cubes.balls = balls.iter().map(|place| ball([place[0], place[1], BALL], BALL)).collect();
-        (cubes.tether, cubes.substep) = (Some(tether), substep);
+        cubes.tether = Some(tether);
         cubes
     }
 
@@ -338,6 +321,12 @@ impl Cubes {
     /// A bit for each ball that the robot touched in the last evaluation.
     pub fn pressed(&self) -> u32 {
         self.pressed
+    }
+
+    /// The same beside a robot with other substeps, in seconds, than the Point's.
+    pub fn with_substep(mut self, substep: f64) -> Cubes {
+        self.substep = substep;
+        self
     }
 
     /// All of them.
@@ -381,10 +370,10 @@ impl Cubes {
         let mut contacts = Vec::new();
         touch_ground(which, &self.solids[which], &mut contacts);
         let group = Group { members: 1 << which, with_robot: false };
-        let mut found = Found::NOTHING;
-        self.solve(&group, None::<&Robot<'_, 0>>, room, &contacts, &mut found);
+        let mut felt = Felt { push: [], acceleration: None };
+        self.solve(&group, None::<&Robot<'_, 0>>, room, &contacts, &mut felt);
         // It was left at rest when it gained less than REST in a substep, and lost as little by its last velocity.
-        let gain = |a: &f64| (a * SUBSTEP).abs() < 2.0 * REST;
+        let gain = |a: &f64| (a * self.substep).abs() < 2.0 * REST;
         let [ahead, turning] = [&self.accelerations[which][..3], &self.accelerations[which][3..]];
         ahead.iter().all(gain) && turning.iter().all(|a| gain(&(REACH * a)))
     }
@@ -462,17 +451,17 @@ impl Cubes {
     }
 
     /// Whether none moves and none is within this distance, seen from above.
-    fn is_idle(&self, centre: [f64; 2], reach: f64) -> bool {
+    pub(crate) fn is_idle(&self, centre: [f64; 2], reach: f64) -> bool {
         let reach = reach + REACH;
         self.list.iter().all(|cube| {
             let (dx, dy) = (cube.place[0] - centre[0], cube.place[1] - centre[1]);
             // Not turned round: a robot that is nowhere reaches nothing.
             let near = dx * dx + dy * dy < reach * reach;
             cube.resting && !near
-        })
+        }) && self.tether.is_none()
     }
 
-    /// Finds the accelerations of all cubes that are not at rest, and what the robot feels of them.
+    /// Finds the accelerations of all cubes that are not at rest, and what they do to the robot.
     pub(crate) fn evaluate<
         const R: usize,
         const D: usize,
@@ -484,10 +473,10 @@ impl Cubes {
         &mut self,
         robot: &Robot<'_, R>,
         rooms: &mut Rooms<D, A, B, C, E>,
-    ) -> Found<R> {
+    ) -> Felt<R> {
         rooms.contacts.clear();
         self.find(robot, &mut rooms.contacts);
-        let mut found = Found::NOTHING;
+        let mut felt = Felt { push: [0.0; R], acceleration: None };
         let (mut done, mut robot_waits) = (0u32, self.pressed != 0);
         for first in 0..self.list.len() {
             if self.list[first].resting || done >> first & 1 == 1 {
@@ -501,7 +490,7 @@ impl Cubes {
                 self.accelerations[first] = tether.pull(first, &self.list[first]).alone();
                 continue;
             }
-            let (contacts, all) = (&rooms.contacts, &mut found);
+            let (contacts, all) = (&rooms.contacts, &mut felt);
             match (group.with_robot, count) {
                 (false, 1) => self.solve(&group, None::<&Robot<'_, R>>, &mut rooms.alone, contacts, all),
                 (_, 1) => self.solve(&group, Some(robot), &mut rooms.one, contacts, all),
@@ -513,9 +502,9 @@ impl Cubes {
         if robot_waits {
             // It touches balls and no cube.
             let group = Group { members: 0, with_robot: true };
-            self.solve(&group, Some(robot), &mut rooms.one, &rooms.contacts, &mut found);
+            self.solve(&group, Some(robot), &mut rooms.one, &rooms.contacts, &mut felt);
         }
-        found
+        felt
     }
 
     /// Moves the cubes for a substep by the accelerations of the last evaluation.
@@ -527,7 +516,7 @@ impl Cubes {
                     cube.swing(acceleration, self.substep);
                 } else {
                     cube.advance(acceleration, self.substep);
-                    cube.settle(acceleration);
+                    cube.settle(acceleration, self.substep);
                 }
                 self.solids[i] = cube.solid();
             }
@@ -578,13 +567,13 @@ impl Cubes {
         let mut looked = 0u32;
         while let Some(one) = (0..list.len()).find(|i| !list[*i].resting && looked >> i & 1 == 0) {
             looked |= 1 << one;
-            for (which, ball) in
-                balls.iter().enumerate().filter(|(_, ball)| is_near(ball.pos, solids[one].pos, BALL + REACH))
-            {
-                let sides = [Side::Ball(which), Side::Cube(one)];
-                touches(ball, &solids[one], 0.0, |touch| {
-                    contacts.push(Contact { sides, touch, friction: FRICTION, weight: WEIGHT });
-                });
+            for (which, ball) in balls.iter().enumerate() {
+                if is_near(ball.pos, solids[one].pos, BALL + REACH) {
+                    let sides = [Side::Ball(which), Side::Cube(one)];
+                    touches(ball, &solids[one], 0.0, |touch| {
+                        contacts.push(Contact { sides, touch, friction: FRICTION, weight: WEIGHT });
+                    });
+                }
             }
             for two in (0..list.len()).filter(|two| *two != one && looked >> two & 1 == 0) {
                 if !is_near(solids[one].pos, solids[two].pos, 2.0 * REACH) {
@@ -602,14 +591,14 @@ impl Cubes {
         *number = contacts.len();
     }
 
-    /// Solves a group; writes down what the robot feels if it is part of it.
+    /// Solves a group; adds what its cubes do to the robot.
     fn solve<const R: usize, const N: usize, const D: usize>(
         &mut self,
         group: &Group,
         robot: Option<&Robot<'_, R>>,
         room: &mut Room<N, D>,
         contacts: &[Contact],
-        found: &mut Found<R>,
+        felt: &mut Felt<R>,
     ) {
         let Room { problem, tree } = room;
         let base = if robot.is_some() { R } else { 0 };
@@ -623,9 +612,10 @@ impl Cubes {
             for i in 0..R {
                 problem.mass.0[i][..=i].copy_from_slice(&robot.mass[i][..=i]);
             }
-            robot.own.0.iter().for_each(|own| own.widen(problem.blocks.next()));
+            guess[..R].copy_from_slice(&robot.guess);
         }
-        let own = problem.blocks.len();
+        let own = robot.filter(|_| group.with_robot).map_or(&[][..], |robot| robot.own);
+        own.iter().for_each(|own| problem.blocks.next().take(own));
         for at in (base..N).step_by(6) {
             for k in 0..6 {
                 problem.mass.0[at + k] = [0.0; D];
@@ -654,16 +644,16 @@ impl Cubes {
             let at = base + 6 * slot;
             self.accelerations[which].copy_from_slice(&acceleration[at..at + 6]);
         }
-        if !group.with_robot {
-            return;
+        if group.with_robot {
+            felt.acceleration = Some(std::array::from_fn(|i| acceleration[i]));
         }
-        found.acceleration = Some(std::array::from_fn(|i| acceleration[i]));
-        // Of the others, only the robot's contacts begin with the first degree of freedom.
-        let blocks = problem.blocks.iter().zip(&problem.values).skip(own);
-        for (block, values) in blocks.filter(|(block, _)| block.dofs[0] == 0) {
+        // Only the robot's contacts begin with the first degree of freedom.
+        let robots = |block: &Block<D, 6>| robot.is_some() && block.dofs[0] == 0;
+        let with_cubes = problem.blocks.iter().zip(&problem.values).skip(own.len());
+        for (block, values) in with_cubes.filter(|(block, _)| robots(block)) {
             let forces = block.forces(values);
             for d in 0..R {
-                found.push[d] += (0..block.len).map(|k| block.rows[k][d] * forces[k]).sum::<f64>();
+                felt.push[d] += (0..block.len).map(|k| block.rows[k][d] * forces[k]).sum::<f64>();
             }
         }
     }

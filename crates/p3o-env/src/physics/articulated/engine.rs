@@ -2,15 +2,12 @@
 
 #![expect(clippy::needless_range_loop, reason = "several arrays share each index, as in the formulas")]
 
-use std::cell::RefCell;
-
+use super::Physics;
 use super::constraints::Block;
-use super::cubes::{Cubes, OWN, Own, Part, Robot, WIDE, WideRooms};
 use super::model::{Integrator, Kind, Model, Soft};
 use super::newton::Problem;
 use super::obstacle::Obstacle;
 use super::tree::Tree;
-use super::{AmongCubes, Physics};
 
 /// Two geoms that feel each other.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,8 +52,6 @@ pub(super) trait Mechanism<const N: usize, const D: usize, const K: usize>: Send
     fn weigh(&mut self, contact: usize, forces: &[f64; K]);
     /// What stands in the way from now on.
     fn surround(&mut self, obstacles: &mut dyn Iterator<Item = Obstacle>);
-    /// What cubes can touch: every geom that feels the ground; nothing where bodies stay in a plane.
-    fn parts(&mut self, parts: &mut Vec<Part<N>>);
     /// None where bodies stay in a plane.
     fn moments(&self, body: usize) -> Option<Moments>;
 }
@@ -93,9 +88,9 @@ struct Spring {
 /// A body that moves: the model, laid out, and the room that a step needs.
 #[derive(Clone, Debug)]
 pub(super) struct Engine<M, const N: usize, const D: usize, const K: usize> {
-    model: &'static Model,
-    mechanism: M,
-    problem: Problem<N, D, K>,
+    pub(super) model: &'static Model,
+    pub(super) mechanism: M,
+    pub(super) problem: Problem<N, D, K>,
     armature: [f64; N],
     damping: [f64; N],
     limits: Vec<Limit>,
@@ -106,10 +101,9 @@ pub(super) struct Engine<M, const N: usize, const D: usize, const K: usize> {
     controls: Vec<f64>,
     /// Forces of the motors on the joints.
     torque: [f64; N],
-    acceleration: [f64; N],
+    pub(super) acceleration: [f64; N],
     start: Vec<f64>,
     pose: Vec<f64>,
-    parts: Vec<Part<N>>,
 }
 
 impl<M, const N: usize, const D: usize, const K: usize> Engine<M, N, D, K>
@@ -160,18 +154,10 @@ where
             acceleration: [0.0; N],
             start: model.qpos.to_vec(),
             pose: model.qpos.to_vec(),
-            parts: Vec::new(),
         }
     }
 
-    /// Sets the controls and forgets what was before: what follows depends on the state alone.
-    fn begin(&mut self, ctrl: &[f64]) {
-        self.control(ctrl);
-        self.acceleration = [0.0; N];
-        self.problem.forget();
-    }
-
-    fn control(&mut self, ctrl: &[f64]) {
+    pub(super) fn control(&mut self, ctrl: &[f64]) {
         assert_eq!(ctrl.len(), self.model.actuators.len(), "{} has so many motors", self.model.name);
         for (control, (motor, given)) in self.controls.iter_mut().zip(self.model.actuators.iter().zip(ctrl)) {
             *control = motor
@@ -188,7 +174,7 @@ where
     }
 
     /// The problem whose solution is the acceleration.
-    fn assemble(&mut self, qpos: &[f64], qvel: &[f64; N]) {
+    pub(super) fn assemble(&mut self, qpos: &[f64], qvel: &[f64; N]) {
         let problem = &mut self.problem;
         problem.blocks.clear();
         self.torque = [0.0; N];
@@ -250,7 +236,13 @@ where
     }
 
     /// Velocity, then position; as if the dampers acted on the velocity after the substep.
-    fn euler(&mut self, qpos: &mut [f64], qvel: &mut [f64; N], mut acceleration: [f64; N]) {
+    fn euler(&mut self, qpos: &mut [f64], qvel: &mut [f64; N]) {
+        let acceleration = self.accelerate(qpos, qvel);
+        self.glide(qpos, qvel, acceleration);
+    }
+
+    /// Moves for a substep at the acceleration of the problem at hand.
+    pub(super) fn glide(&self, qpos: &mut [f64], qvel: &mut [f64; N], mut acceleration: [f64; N]) {
         let h = self.model.timestep;
         if self.is_damped {
             let tree = self.mechanism.tree();
@@ -267,7 +259,7 @@ where
         self.mechanism.advance(qpos, qvel, h);
     }
 
-    fn velocities(qvel: &[f64]) -> [f64; N] {
+    pub(super) fn velocities(qvel: &[f64]) -> [f64; N] {
         qvel.try_into().expect("qvel has a number for each degree of freedom")
     }
 
@@ -281,69 +273,6 @@ where
     }
 }
 
-impl<M> Engine<M, WIDE, OWN, 6>
-where
-    M: Mechanism<WIDE, OWN, 6>,
-{
-    fn accelerate_among(
-        &mut self,
-        qpos: &[f64],
-        qvel: &[f64; WIDE],
-        reach: f64,
-        cubes: &mut Cubes,
-        rooms: &mut WideRooms,
-    ) -> [f64; WIDE] {
-        self.assemble(qpos, qvel);
-        self.mechanism.parts(&mut self.parts);
-        let (problem, tree) = (&mut self.problem, self.mechanism.tree());
-        let mut mass = [[0.0; WIDE]; WIDE];
-        for i in 0..WIDE {
-            for k in 0..=tree.depth[i] {
-                mass[i][tree.chain[i][k]] = problem.mass.0[i][k];
-            }
-        }
-        let (force, own) = (problem.force, Own(&problem.blocks));
-        let found = cubes.evaluate(&Robot { mass, force, velocity: *qvel, parts: &self.parts, reach, own }, rooms);
-        self.acceleration = found.acceleration.unwrap_or_else(|| problem.minimize(tree, &self.acceleration));
-        self.acceleration
-    }
-}
-
-thread_local! {
-    /// What the search for forces between cubes and a body needs: nothing of it outlives a call, so the worlds of a thread share it.
-    static ROOMS: RefCell<WideRooms> = RefCell::new(WideRooms::new());
-}
-
-impl<M> AmongCubes for Engine<M, WIDE, OWN, 6>
-where
-    M: Mechanism<WIDE, OWN, 6> + Clone + 'static,
-{
-    fn step_among(&mut self, state: &mut super::State, ctrl: &[f64], reach: f64, cubes: &mut Cubes) {
-        assert!(matches!(self.model.integrator, Integrator::Euler), "cubes move by Euler's method");
-        self.begin(ctrl);
-        let mut qvel = Self::velocities(&state.qvel);
-        ROOMS.with_borrow_mut(|rooms| {
-            for _ in 0..self.model.substeps {
-                cubes.carry();
-                let acceleration = self.accelerate_among(&state.qpos, &qvel, reach, cubes, rooms);
-                self.euler(&mut state.qpos, &mut qvel, acceleration);
-                cubes.advance();
-            }
-        });
-        state.qvel.copy_from_slice(&qvel);
-    }
-
-    fn look_among(&mut self, state: &super::State, ctrl: &[f64], reach: f64, cubes: &mut Cubes) {
-        self.begin(ctrl);
-        let qvel = Self::velocities(&state.qvel);
-        ROOMS.with_borrow_mut(|rooms| self.accelerate_among(&state.qpos, &qvel, reach, cubes, rooms));
-    }
-
-    fn copy(&self) -> Box<dyn AmongCubes> {
-        Box::new(self.clone())
-    }
-}
-
 impl<M, const N: usize, const D: usize, const K: usize> Physics for Engine<M, N, D, K>
 where
     M: Mechanism<N, D, K> + Clone + 'static,
@@ -353,15 +282,14 @@ where
     }
 
     fn step(&mut self, state: &mut super::State, ctrl: &[f64]) {
-        self.begin(ctrl);
+        self.control(ctrl);
+        self.acceleration = [0.0; N];
+        self.problem.forget();
         let mut qvel = Self::velocities(&state.qvel);
         for _ in 0..self.model.substeps {
             match self.model.integrator {
                 Integrator::RungeKutta => self.runge_kutta(&mut state.qpos, &mut qvel),
-                Integrator::Euler => {
-                    let acceleration = self.accelerate(&state.qpos, &qvel);
-                    self.euler(&mut state.qpos, &mut qvel, acceleration);
-                }
+                Integrator::Euler => self.euler(&mut state.qpos, &mut qvel),
             }
         }
         state.qvel.copy_from_slice(&qvel);
@@ -369,7 +297,9 @@ where
     }
 
     fn look(&mut self, state: &super::State, ctrl: &[f64]) {
-        self.begin(ctrl);
+        self.control(ctrl);
+        self.acceleration = [0.0; N];
+        self.problem.forget();
         let qvel = Self::velocities(&state.qvel);
         let mut pose = std::mem::take(&mut self.start);
         pose.copy_from_slice(&state.qpos);

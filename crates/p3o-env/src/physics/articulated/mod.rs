@@ -11,6 +11,7 @@ pub mod model;
 mod newton;
 mod obstacle;
 mod planar;
+mod pusher;
 mod spatial;
 pub mod tether;
 mod tree;
@@ -19,9 +20,9 @@ pub use engine::{Contact, Moments};
 use model::Kind;
 pub use model::Model;
 pub use obstacle::Obstacle;
+pub use pusher::Pusher;
 use serde::{Deserialize, Serialize};
 
-use cubes::Cubes;
 use engine::Engine;
 use planar::Planar;
 use spatial::Spatial;
@@ -117,24 +118,6 @@ impl Clone for Box<dyn Physics> {
     }
 }
 
-/// A body that pushes cubes and is pushed by them. All of it must be within `reach` of its centre of mass.
-pub(crate) trait AmongCubes: Physics {
-    /// Advances it and the cubes by one step of a world.
-    fn step_among(&mut self, state: &mut State, ctrl: &[f64], reach: f64, cubes: &mut Cubes);
-
-    /// Evaluates this moment without moving.
-    fn look_among(&mut self, state: &State, ctrl: &[f64], reach: f64, cubes: &mut Cubes);
-
-    /// A copy.
-    fn copy(&self) -> Box<dyn AmongCubes>;
-}
-
-impl Clone for Box<dyn AmongCubes> {
-    fn clone(&self) -> Box<dyn AmongCubes> {
-        (**self).copy()
-    }
-}
-
 /// A body ready to move.
 ///
 /// Each is laid out for the size of its tree, so that only the sizes of the bodies in [`bodies`] are known.
@@ -151,12 +134,6 @@ pub fn build(model: &'static Model) -> Box<dyn Physics> {
         (23, 13) => spatial::<23, 16, 3>(model, &parents),
         (dofs, depth) => panic!("no engine has been laid out for {dofs} degrees of freedom, {depth} deep"),
     }
-}
-
-/// The Car, ready to move among cubes.
-pub(crate) fn build_car() -> Box<dyn AmongCubes> {
-    let tree = Tree::new(&parents(&bodies::CAR));
-    Box::new(Engine::new(&bodies::CAR, Spatial::<{ cubes::WIDE }, { cubes::OWN }, 6>::new(&bodies::CAR, tree)))
 }
 
 fn planar<const N: usize, const D: usize>(model: &'static Model, parents: &[Option<usize>]) -> Box<dyn Physics> {

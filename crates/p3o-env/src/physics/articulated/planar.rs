@@ -6,7 +6,6 @@
 #![expect(clippy::needless_range_loop, reason = "several arrays share each index, as in the formulas")]
 
 use super::constraints::Blocks;
-use super::cubes;
 use super::engine::{Contact, Mechanism, Moments};
 use super::model::{Kind, Model, Pair, Shape};
 use super::newton::Problem;
@@ -515,10 +514,6 @@ impl<const N: usize, const D: usize> Mechanism<N, D, ROWS> for Planar<N, D> {
 
     fn surround(&mut self, obstacles: &mut dyn Iterator<Item = Obstacle>) {
         assert!(obstacles.next().is_none(), "nothing stands in the way of a body in a plane");
-    }
-
-    fn parts(&mut self, parts: &mut Vec<cubes::Part<N>>) {
-        parts.clear();
     }
 
     fn moments(&self, _body: usize) -> Option<Moments> {

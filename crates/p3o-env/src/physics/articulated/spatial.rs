@@ -552,6 +552,20 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
         }
     }
 
+    /// A geom where it is now, as it touches cubes.
+    pub fn part(&self, geom: usize) -> cubes::Part<N> {
+        let (fixed, body) = (&self.fixed[geom], self.model.geoms[geom].body);
+        let link = &self.links[fixed.link];
+        let mut solid = self.solids[geom];
+        fixed.put(&self.nodes[fixed.link], &mut solid);
+        let mut motions = [[[0.0; 3]; 2]; N];
+        let last = link.dofs.end - 1;
+        for dof in &self.tree.chain[last][..=self.tree.depth[last]] {
+            motions[*dof] = [angular(&self.motions[*dof]), linear(&self.motions[*dof])];
+        }
+        cubes::Part::of(solid, self.model.bodies[body - 1].weight[0], self.centres[link.tree], motions)
+    }
+
     /// Contacts with obstacles: of every geom that feels the ground, as if the obstacle were the ground.
     fn bump(&mut self, v: &[f64; N], blocks: &mut Blocks<D, K>) {
         let Spatial { model, nears, solids, contacts, frames, motions, centres, fixed, nodes, obstacles, .. } = self;
@@ -758,23 +772,6 @@ impl<const N: usize, const D: usize, const K: usize> Mechanism<N, D, K> for Spat
     fn surround(&mut self, obstacles: &mut dyn Iterator<Item = Obstacle>) {
         self.obstacles.clear();
         self.obstacles.extend(obstacles);
-    }
-
-    fn parts(&mut self, parts: &mut Vec<cubes::Part<N>>) {
-        let Spatial { model, nears, solids, motions, centres, fixed, nodes, .. } = self;
-        parts.clear();
-        for near in nears.iter().filter(|near| near.on_plane) {
-            let geom = near.pair.geoms[1];
-            fixed[geom].put(&nodes[fixed[geom].link], &mut solids[geom]);
-            let mut moves = [[[0.0; 3]; 2]; N];
-            for (dof, _) in &near.dofs {
-                let motion = &motions[usize::from(*dof)];
-                moves[usize::from(*dof)] = [angular(motion), linear(motion)];
-            }
-            let friction = [0, 2, 3].map(|k| near.pair.friction[k]);
-            let weight = model.bodies[model.geoms[geom].body - 1].weight[0];
-            parts.push(cubes::Part::of(solids[geom], friction, weight, centres[near.trees[1]], moves));
-        }
     }
 
     fn advance(&self, qpos: &mut [f64], v: &[f64; N], seconds: f64) {
