@@ -130,9 +130,13 @@ def vectors(path=VECTORS, states_wanted=STATES, seed=1):
 
 
 def seek(obs, robot):
-    """Towards the goal: forward as far as it is ahead, and turning by twice its angle."""
+    """Towards the goal, whose lidar comes after the sensors."""
     sensors = 24 if robot == "Car" else 12
-    lidar = obs[sensors : sensors + 16]
+    return towards(obs[sensors : sensors + 16], robot)
+
+
+def towards(lidar, robot):
+    """Where the lidar is brightest: forward as far as that is ahead, and turning by twice its angle."""
     angles = (np.arange(16) + 0.5) * 2 * np.pi / 16
     x, y = lidar @ np.cos(angles), lidar @ np.sin(angles)
     if robot == "Car":

@@ -1,7 +1,7 @@
 //! Episodes of a task: `cargo run --release -p p3o-env --example episodes TASK [EPISODES] [SEED | seek] [HOLD] [OPTION=NUMBER ...]`.
 //!
 //! Actions are uniform within [-1, 1], and each is held for so many steps (1 unless given); with `seek`, in worlds with a goal's lidar, they
-//! drive where it is brightest. Prints a line per episode: return, sum of each cost, where there are several the number of
+//! drive where it is brightest, and where HOLD is above 1, each time with a chance of one in four, as they would without. Prints a line per episode: return, sum of each cost, where there are several the number of
 //! steps with any, length.
 
 use std::collections::BTreeMap;
@@ -25,13 +25,18 @@ fn main() -> Result<(), p3o_env::TaskError> {
     let mut env = tasks::make(task, &options)?;
     let (mut obs, mut costs) = (vec![0.0; env.spec().obs_dim], vec![0.0; env.spec().costs.len()]);
     let mut action = vec![0.0; env.spec().action_width()];
+    let goal = env.labels().observation.iter().position(|label| label.name.starts_with("goal_lidar"));
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     for _ in 0..episodes {
         env.reset(rng.random(), &mut obs);
         let (mut ret, mut sums, mut any, mut len) = (0.0, vec![0.0; costs.len()], 0, 0);
+        let mut wanders = !seeks;
         loop {
-            if seeks {
-                action.copy_from_slice(&seek(&obs, task.starts_with("Car")));
+            if len % hold == 0 && seeks && hold > 1 {
+                wanders = rng.random_range(0..4) == 0;
+            }
+            if let (false, Some(goal)) = (wanders, goal) {
+                action.copy_from_slice(&seek(&obs[goal..goal + 16], task.starts_with("Car")));
             } else if len % hold == 0 {
                 action.iter_mut().for_each(|a| *a = rng.random_range(-1.0..1.0));
             }
@@ -55,10 +60,9 @@ fn main() -> Result<(), p3o_env::TaskError> {
 }
 
 /// Towards the goal: forward as far as it is ahead, and turning by twice its angle.
-fn seek(obs: &[f32], by_car: bool) -> [f32; 2] {
-    let sensors = if by_car { 24 } else { 12 };
+fn seek(lidar: &[f32], by_car: bool) -> [f32; 2] {
     let (mut x, mut y) = (0.0, 0.0);
-    for (i, bin) in obs[sensors..sensors + 16].iter().enumerate() {
+    for (i, bin) in lidar.iter().enumerate() {
         let angle = (i as f32 + 0.5) * TAU / 16.0;
         x += bin * angle.cos();
         y += bin * angle.sin();

@@ -1,4 +1,4 @@
-//! The engine that the goal tasks and Navigation share: a robot, a goal that moves when reached, and obstacles.
+//! The engine that the goal tasks, the button tasks and Navigation share: a robot, a goal that moves when reached, and obstacles.
 
 use std::ops::Range;
 
@@ -6,11 +6,13 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::buttons::{self, Buttons};
 use crate::labels::counted;
 use crate::layout::{Layout, Rect};
 use crate::lidar::{self, BINS, Sighting};
 use crate::open_env::StateReader;
-use crate::physics::articulated::cubes::{Cube, Cubes};
+use crate::physics::articulated::cubes::{BALL, Cube, Cubes};
+use crate::physics::articulated::tether::Tether;
 use crate::physics::contact::PILLAR_RADIUS;
 use crate::robot::Driver;
 use crate::{
@@ -36,26 +38,39 @@ pub(crate) mod keepout {
     pub const HAZARD: f64 = 0.18;
     pub const VASE: f64 = 0.15;
     pub const PILLAR: f64 = 0.3;
+    pub const BUTTON: f64 = 0.2;
+    /// Where buttons are drawn, a goal has a place too, at first; then it is one of the buttons.
+    pub const MARK: f64 = 0.4;
+    pub const GREMLIN: f64 = 0.4;
 }
 
-/// What stands in the robot's way.
+/// What there is besides the robot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Obstacle {
+pub(crate) enum Thing {
+    /// Where the robot is to go.
+    Goal,
     /// A flat disc: costs while the robot's origin is on it.
     Hazard,
     /// A solid cylinder: costs while touched.
     Pillar,
     /// A light cube: costs while pushed, and one that is a free body until it lies still.
     Vase,
+    /// A solid ball: costs while touched, unless it is the goal.
+    Button,
+    /// A light cube that circles around a place: costs while touched.
+    Gremlin,
 }
 
-impl Obstacle {
+impl Thing {
     /// What several of them are called, as a cost and in a state.
     fn plural(self) -> &'static str {
         match self {
-            Obstacle::Hazard => "hazards",
-            Obstacle::Pillar => "pillars",
-            Obstacle::Vase => "vases",
+            Thing::Goal => "goal",
+            Thing::Hazard => "hazards",
+            Thing::Pillar => "pillars",
+            Thing::Vase => "vases",
+            Thing::Button => "buttons",
+            Thing::Gremlin => "gremlins",
         }
     }
 }
@@ -67,12 +82,12 @@ pub(crate) struct Rules {
     pub name: &'static str,
     /// Names this variant in snapshots.
     pub kind: &'static str,
-    /// The goal and then one placement per entry of `obstacles`.
+    /// One placement per entry of `things`.
     pub layout: Layout,
-    /// Kinds of obstacle in the order of the layout and of the lidars.
-    pub obstacles: &'static [Obstacle],
-    /// Which obstacles cost, and the task's default limit.
-    pub costs: &'static [(Obstacle, f64)],
+    /// What there is, in the order of the layout and of the lidars. The goal comes first unless there are buttons.
+    pub things: &'static [Thing],
+    /// What costs, and the task's default limit.
+    pub costs: &'static [(Thing, f64)],
 }
 
 impl Rules {
@@ -93,10 +108,10 @@ impl Rules {
     }
 
     /// Where the objects of this kind are in the list of all; empty if the world has none.
-    fn range(&self, which: Obstacle) -> Range<usize> {
-        let mut start = 1;
-        for (obstacle, placement) in self.obstacles.iter().zip(&self.layout.objects[1..]) {
-            if *obstacle == which {
+    fn range(&self, which: Thing) -> Range<usize> {
+        let mut start = 0;
+        for (thing, placement) in self.things.iter().zip(self.layout.objects) {
+            if *thing == which {
                 return start..start + placement.count;
             }
             start += placement.count;
@@ -110,7 +125,7 @@ impl Rules {
 pub struct ArenaView<'a> {
     /// The robot: x, y and where its x axis points, in radians.
     pub robot: [f64; 3],
-    /// Centre of the goal, a disc of radius 0.3.
+    /// Centre of the goal, a disc of radius 0.3 or one of the buttons.
     pub goal: [f64; 2],
     /// Centres of the hazards, discs of radius 0.2.
     pub hazards: &'a [[f64; 2]],
@@ -118,6 +133,10 @@ pub struct ArenaView<'a> {
     pub pillars: &'a [[f64; 2]],
     /// Centres of the vases, cubes of half-side 0.1.
     pub vases: &'a [[f64; 2]],
+    /// Centres of the buttons, balls of radius 0.1.
+    pub buttons: &'a [[f64; 2]],
+    /// Centres of the gremlins, cubes of half-side 0.1.
+    pub gremlins: &'a [[f64; 2]],
     /// Which kinds of obstacle the last step gave a cost for, in the order of [`EnvSpec::costs`] where each has its own.
     pub firing: &'a [bool],
 }
@@ -127,12 +146,15 @@ pub struct ArenaView<'a> {
 struct State<S> {
     rng: ChaCha8Rng,
     robot: S,
-    /// The goal, then the obstacles in the order of the layout.
+    /// In the order of the layout.
     objects: Vec<[f64; 2]>,
     goal_distance: f64,
     steps: u64,
     firing: Vec<bool>,
 }
+
+/// Objects, cubes and buttons that were read from a state.
+type Taken = (Vec<[f64; 2]>, Option<Cubes>, Option<Buttons>);
 
 /// One running world.
 #[derive(Clone, Debug)]
@@ -140,16 +162,22 @@ pub(crate) struct Arena<R: Driver> {
     robot: R,
     rules: &'static Rules,
     spec: EnvSpec,
+    /// Where the goal is in the list of objects.
+    goal: usize,
     hazards: Range<usize>,
     pillars: Range<usize>,
     vases: Range<usize>,
+    buttons: Range<usize>,
+    gremlins: Range<usize>,
     pub goal_bonus: f64,
     /// How many of the sensors, counted from the first, are left out of observations.
     hidden: usize,
     /// Whether all costs are one.
     combined: bool,
-    /// The vases, where they are free bodies; their places are among the objects too.
+    /// Vases, where they are free bodies, or gremlins, and the buttons among them; their places are among the objects too.
     free: Option<Cubes>,
+    /// Where the goal is one of several buttons.
+    pressing: Option<Buttons>,
     state: State<R::State>,
 }
 
@@ -170,13 +198,17 @@ impl<R: Driver> Arena<R> {
             robot: R::new(),
             rules,
             spec: rules.spec(R::SENSORS),
-            hazards: rules.range(Obstacle::Hazard),
-            pillars: rules.range(Obstacle::Pillar),
-            vases: rules.range(Obstacle::Vase),
+            goal: rules.range(Thing::Goal).start,
+            hazards: rules.range(Thing::Hazard),
+            pillars: rules.range(Thing::Pillar),
+            vases: rules.range(Thing::Vase),
+            buttons: rules.range(Thing::Button),
+            gremlins: rules.range(Thing::Gremlin),
             goal_bonus: 1.0,
             hidden: 0,
             combined: false,
             free: None,
+            pressing: (!rules.range(Thing::Button).is_empty()).then(Buttons::default),
             state,
         };
         arena.begin(0);
@@ -193,14 +225,25 @@ impl<R: Driver> Arena<R> {
         self.begin(0);
     }
 
+    /// A world of buttons, in the initial state of seed 0.
+    pub fn among_buttons(rules: &'static Rules) -> Arena<R> {
+        let mut arena = Arena::new(rules);
+        arena.free = Some(Cubes::held(Tether::new(Vec::new()), &[], R::SUBSTEP));
+        arena.begin(0);
+        arena
+    }
+
     /// Leaves accelerometer, velocimeter and gyro out of observations.
     pub fn hide_velocity(&mut self) {
         self.hidden = MOTION_SENSORS;
         self.spec.obs_dim = self.rules.spec(R::SENSORS).obs_dim - MOTION_SENSORS;
     }
 
-    /// Makes one cost of all: 1 in a step in which any of them is.
+    /// Makes one cost of all, if there are any: 1 in a step in which any of them is.
     pub fn combine_costs(&mut self, limit: f64) {
+        if self.rules.costs.is_empty() {
+            return;
+        }
         self.combined = true;
         self.spec.costs = vec![CostSpec::new("combined", limit).per_step(1.0)];
     }
@@ -209,8 +252,8 @@ impl<R: Driver> Arena<R> {
         let Labels { observation, action } = R::labels();
         let mut observation: Vec<Label> = observation.into_iter().skip(self.hidden).collect();
         let bins = format!("1 at the robot to 0 at {} m and beyond", lidar::RANGE);
-        for name in std::iter::once("goal").chain(self.rules.obstacles.iter().map(|o| o.plural())) {
-            observation.extend(counted(&format!("{name}_lidar"), BINS, &bins));
+        for thing in self.rules.things {
+            observation.extend(counted(&format!("{}_lidar", thing.plural()), BINS, &bins));
         }
         Labels { observation, action }
     }
@@ -220,16 +263,18 @@ impl<R: Driver> Arena<R> {
         let [x, y] = R::place(robot);
         ArenaView {
             robot: [x, y, R::heading(robot)],
-            goal: objects[0],
+            goal: objects[self.goal],
             hazards: &objects[self.hazards.clone()],
             pillars: &objects[self.pillars.clone()],
             vases: &objects[self.vases.clone()],
+            buttons: &objects[self.buttons.clone()],
+            gremlins: &objects[self.gremlins.clone()],
             firing,
         }
     }
 
     pub fn draw(&self, scene: &mut Scene) {
-        let ArenaView { robot: [x, y, _], goal, hazards, pillars, vases, .. } = self.view();
+        let ArenaView { robot: [x, y, _], goal, hazards, pillars, vases, buttons, gremlins, .. } = self.view();
         let extents = self.rules.layout.objects.iter().flat_map(|placement| placement.areas).map(|area| area.max[0]);
         scene.bounds = Rect::square(extents.fold(0.0, f64::max) + 0.1);
         let robot = [x, y];
@@ -237,20 +282,35 @@ impl<R: Driver> Arena<R> {
         let nearest = |places: &[[f64; 2]]| places.iter().map(|p| distance(robot, *p)).fold(f64::INFINITY, f64::min);
         let touched = |fires: bool, place: [f64; 2], all: &[[f64; 2]]| fires && distance(robot, place) == nearest(all);
 
-        scene.disc(Role::Goal, goal, GOAL_RADIUS);
+        scene.disc(Role::Goal, goal, if self.pressing.is_some() { buttons::MARK } else { GOAL_RADIUS });
         for &place in hazards {
-            let crossed = self.fires(Obstacle::Hazard) && distance(robot, place) <= HAZARD_RADIUS;
+            let crossed = self.fires(Thing::Hazard) && distance(robot, place) <= HAZARD_RADIUS;
             scene.disc(Role::Hazard, place, HAZARD_RADIUS).alarm = crossed;
         }
+        let cube = |i: usize| self.free.as_ref().map(|cubes| &cubes.list()[i]);
+        let block = |centre: [f64; 2], cube: Option<&Cube>| Form::Block {
+            centre,
+            half: [vase::HALF; 2],
+            angle: cube.map_or(0.0, free_vases::heading),
+        };
         for (i, &place) in vases.iter().enumerate() {
-            let cube = self.free.as_ref().map(|cubes| &cubes.list()[i]);
-            let form =
-                Form::Block { centre: place, half: [vase::HALF; 2], angle: cube.map_or(0.0, free_vases::heading) };
-            let moves = cube.is_some_and(free_vases::moves);
-            scene.add(Role::Vase, form).alarm = moves || touched(self.fires(Obstacle::Vase), place, vases);
+            let moves = cube(i).is_some_and(free_vases::moves);
+            scene.add(Role::Vase, block(place, cube(i))).alarm =
+                moves || touched(self.fires(Thing::Vase), place, vases);
+        }
+        for &place in buttons {
+            // The goal itself never costs.
+            let wrong = |place: &&[f64; 2]| **place != goal;
+            let near = buttons.iter().filter(wrong).map(|p| distance(robot, *p)).fold(f64::INFINITY, f64::min);
+            let alarm = self.fires(Thing::Button) && wrong(&&place) && distance(robot, place) == near;
+            scene.disc(Role::Button, place, BALL).alarm = alarm;
+        }
+        for (i, &place) in gremlins.iter().enumerate() {
+            let alarm = touched(self.fires(Thing::Gremlin), place, gremlins);
+            scene.add(Role::Gremlin, block(place, cube(i))).alarm = alarm;
         }
         for &place in pillars {
-            let alarm = touched(self.fires(Obstacle::Pillar), place, pillars);
+            let alarm = touched(self.fires(Thing::Pillar), place, pillars);
             scene.disc(Role::Pillar, place, PILLAR_RADIUS).alarm = alarm;
         }
         self.robot.draw(&self.state.robot, scene);
@@ -258,8 +318,8 @@ impl<R: Driver> Arena<R> {
     }
 
     /// Whether the last step gave a cost for obstacles of this kind.
-    fn fires(&self, which: Obstacle) -> bool {
-        self.rules.costs.iter().zip(&self.state.firing).any(|((obstacle, _), fires)| *fires && *obstacle == which)
+    fn fires(&self, which: Thing) -> bool {
+        self.rules.costs.iter().zip(&self.state.firing).any(|((thing, _), fires)| *fires && *thing == which)
     }
 
     pub fn reset(&mut self, seed: u64, obs: &mut [f32]) {
@@ -271,24 +331,44 @@ impl<R: Driver> Arena<R> {
     fn begin(&mut self, seed: u64) {
         let state = &mut self.state;
         state.rng = ChaCha8Rng::seed_from_u64(seed);
-        let place = self.rules.layout.draw(&mut state.rng, &mut state.objects);
+        let layout = &self.rules.layout;
+        let place = match &mut self.pressing {
+            Some(pressing) => {
+                let place = layout.draw_once(&mut state.rng, &mut state.objects);
+                *pressing = Buttons::draw(self.buttons.len(), &mut state.rng);
+                state.objects[self.goal] = state.objects[self.buttons.start + pressing.goal as usize];
+                place
+            }
+            None => layout.draw(&mut state.rng, &mut state.objects),
+        };
         let theta = state.rng.random::<f64>() * std::f64::consts::TAU;
         state.robot = R::start(place, theta, &mut state.rng);
-        state.goal_distance = distance(place, state.objects[0]);
+        state.goal_distance = distance(place, state.objects[self.goal]);
         state.steps = 0;
         state.firing.fill(false);
-        if let Some(cubes) = &mut self.free {
-            free_vases::place(cubes, &state.objects[self.vases.clone()], &mut state.rng);
+        let State { objects, rng, .. } = state;
+        match (&mut self.free, self.pressing) {
+            (None, _) => {}
+            (Some(cubes), None) => free_vases::place(cubes, &objects[self.vases.clone()], rng),
+            (Some(cubes), Some(_)) => {
+                let [gremlins, buttons] = [&self.gremlins, &self.buttons].map(|range| &objects[range.clone()]);
+                *cubes = buttons::gremlins(gremlins, buttons, cubes.substep(), rng);
+            }
         }
     }
 
     /// One step in the original's order: motion, reward, costs, then the goal moves if it was reached.
     pub fn step(&mut self, action: &[f32], obs: &mut [f32], costs: &mut [f32]) -> Outcome {
         let state = &mut self.state;
-        let (reading, vase_touched) = match &mut self.free {
+        let mut pressed = 0;
+        let (reading, touched) = match &mut self.free {
             Some(cubes) => {
                 let reading = self.robot.step_among(&mut state.robot, action, cubes);
-                (reading, free_vases::follow(cubes, &mut state.objects[self.vases.clone()]))
+                pressed = cubes.pressed();
+                // Vases cost while they move, too; gremlins always move.
+                let range = if self.pressing.is_some() { &self.gremlins } else { &self.vases };
+                let moved = free_vases::follow(cubes, &mut state.objects[range.clone()]);
+                (reading, if self.pressing.is_some() { cubes.touching() > 0 } else { moved })
             }
             None => {
                 let reading = self.robot.step(&mut state.robot, action, &state.objects[self.pillars.clone()]);
@@ -300,15 +380,17 @@ impl<R: Driver> Arena<R> {
         };
         let robot = R::place(&state.robot);
 
-        let distance = distance(robot, state.objects[0]);
+        let distance = distance(robot, state.objects[self.goal]);
         let mut reward = state.goal_distance - distance;
         state.goal_distance = distance;
 
-        for (i, (obstacle, _)) in self.rules.costs.iter().enumerate() {
-            let fires = match obstacle {
-                Obstacle::Hazard => on_hazard(robot, &state.objects[self.hazards.clone()]),
-                Obstacle::Pillar => R::touching(&reading),
-                Obstacle::Vase => vase_touched,
+        for (i, (thing, _)) in self.rules.costs.iter().enumerate() {
+            let fires = match thing {
+                Thing::Goal => false,
+                Thing::Hazard => on_hazard(robot, &state.objects[self.hazards.clone()]),
+                Thing::Pillar => R::touching(&reading),
+                Thing::Vase | Thing::Gremlin => touched,
+                Thing::Button => self.pressing.is_some_and(|pressing| pressing.cost(pressed)),
             };
             state.firing[i] = fires;
             if !self.combined {
@@ -320,7 +402,14 @@ impl<R: Driver> Arena<R> {
         }
 
         let mut terminated = !R::is_finite(&state.robot);
-        if distance <= GOAL_RADIUS {
+        let reached = match &mut self.pressing {
+            Some(pressing) => {
+                pressing.tick();
+                pressing.is_reached(pressed)
+            }
+            None => distance <= GOAL_RADIUS,
+        };
+        if reached {
             reward += self.goal_bonus;
             terminated |= !self.move_goal();
         }
@@ -336,9 +425,16 @@ impl<R: Driver> Arena<R> {
     fn move_goal(&mut self) -> bool {
         let State { rng, robot, objects, goal_distance, .. } = &mut self.state;
         let robot = R::place(robot);
-        match self.rules.layout.draw_goal(rng, robot, objects) {
+        let place = match &mut self.pressing {
+            Some(pressing) => {
+                *pressing = Buttons::next(self.buttons.len(), rng);
+                Some(objects[self.buttons.start + pressing.goal as usize])
+            }
+            None => self.rules.layout.draw_goal(rng, robot, objects),
+        };
+        match place {
             Some(goal) => {
-                objects[0] = goal;
+                objects[self.goal] = goal;
                 *goal_distance = distance(robot, goal);
                 true
             }
@@ -354,6 +450,7 @@ impl<R: Driver> Arena<R> {
         }
         let mut seen = [Sighting::default(); MAX_OBJECTS];
         R::sight(&self.state.robot, reading, &self.state.objects, lidar::RANGE, &mut seen);
+        self.darken(&mut seen);
         let mut rest = &seen[..];
         for (placement, bins) in self.rules.layout.objects.iter().zip(lidars.as_chunks_mut().0) {
             let (group, later) = rest.split_at(placement.count);
@@ -363,16 +460,34 @@ impl<R: Driver> Arena<R> {
         }
     }
 
+    /// Buttons that are out of order are not seen.
+    #[inline]
+    fn darken(&self, seen: &mut [Sighting]) {
+        if self.pressing.is_some_and(|pressing| !pressing.are_on()) {
+            seen[self.buttons.clone()].fill(Sighting::default());
+        }
+    }
+
     pub fn state(&self) -> Quantities {
         let State { robot, objects, .. } = &self.state;
-        let mut state = Quantities::from([("goal".to_owned(), objects[0].to_vec())]);
+        let mut state = Quantities::new();
         R::write(robot, &mut state);
-        for obstacle in self.rules.obstacles {
-            let points = objects[self.rules.range(*obstacle)].as_flattened();
-            state.insert(obstacle.plural().to_owned(), points.to_vec());
+        for thing in self.rules.things {
+            let points = objects[self.rules.range(*thing)].as_flattened();
+            state.insert(thing.plural().to_owned(), points.to_vec());
         }
-        if let Some(cubes) = &self.free {
-            state.insert(Obstacle::Vase.plural().to_owned(), free_vases::state(cubes));
+        let Some(cubes) = &self.free else { return state };
+        match (self.pressing, cubes.tether()) {
+            (Some(Buttons { goal, timer }), Some(tether)) => {
+                state.insert("gremlins".to_owned(), free_vases::state(cubes));
+                state.insert("homes".to_owned(), buttons::write_homes(tether.homes()));
+                state.insert("time".to_owned(), vec![tether.time()]);
+                state.insert("goal".to_owned(), vec![goal.into()]);
+                state.insert("timer".to_owned(), vec![timer.into()]);
+            }
+            _ => {
+                state.insert("vases".to_owned(), free_vases::state(cubes));
+            }
         }
         state
     }
@@ -380,28 +495,57 @@ impl<R: Driver> Arena<R> {
     pub fn set_state(&mut self, state: Quantities) -> Result<(), StateError> {
         let mut reader = StateReader::new(state);
         let robot = R::take(&mut reader)?;
-        let mut objects = vec![reader.numbers("goal")?];
-        let mut list = Vec::new();
-        for obstacle in self.rules.obstacles {
-            let count = self.rules.range(*obstacle).len();
-            if self.free.is_some() && *obstacle == Obstacle::Vase {
-                list = free_vases::read(&reader.list(obstacle.plural(), free_vases::NUMBERS * count)?);
-                objects.extend(list.iter().map(|cube| [cube.place[0], cube.place[1]]));
-            } else {
-                objects.extend(reader.points(obstacle.plural(), count..=count)?);
-            }
-        }
+        let (objects, cubes) = self.take_objects(&mut reader)?;
+        let (objects, cubes, pressing) = match self.pressing {
+            Some(_) => self.take_pressing(&mut reader, objects, cubes)?,
+            None => (objects, cubes, None),
+        };
         reader.finish()?;
-        if let Some(cubes) = &mut self.free {
-            cubes.set(list);
-        }
+        self.pressing = pressing;
+        self.free = cubes;
         let state = &mut self.state;
-        state.goal_distance = distance(R::place(&robot), objects[0]);
+        state.goal_distance = distance(R::place(&robot), objects[self.goal]);
         state.robot = robot;
         state.objects = objects;
         state.steps = 0;
         state.firing.fill(false);
         Ok(())
+    }
+
+    /// Where everything is; of a goal that is a button, not yet.
+    fn take_objects(&self, reader: &mut StateReader) -> Result<(Vec<[f64; 2]>, Option<Cubes>), StateError> {
+        let mut cubes = self.free.clone();
+        let mut objects = Vec::new();
+        for thing in self.rules.things {
+            let count = self.rules.range(*thing).len();
+            match (&mut cubes, thing) {
+                (Some(cubes), Thing::Vase | Thing::Gremlin) => {
+                    cubes.set(free_vases::read(&reader.list(thing.plural(), free_vases::NUMBERS * count)?));
+                    objects.extend(cubes.list().iter().map(|cube| [cube.place[0], cube.place[1]]));
+                }
+                (Some(_), Thing::Goal) if self.pressing.is_some() => objects.push([0.0; 2]),
+                _ => objects.extend(reader.points(thing.plural(), count..=count)?),
+            }
+        }
+        Ok((objects, cubes))
+    }
+
+    /// What else a state says of buttons and gremlins.
+    fn take_pressing(
+        &self,
+        reader: &mut StateReader,
+        mut objects: Vec<[f64; 2]>,
+        cubes: Option<Cubes>,
+    ) -> Result<Taken, StateError> {
+        let (homes, [time]) = (reader.list("homes", buttons::HOME * self.gremlins.len())?, reader.numbers("time")?);
+        let [goal, timer] =
+            [reader.whole("goal", self.buttons.len() as u32 - 1)?, reader.whole("timer", buttons::DELAY)?];
+        objects[self.goal] = objects[self.buttons.start + goal as usize];
+        let cubes = cubes.map(|cubes| {
+            let tether = Tether::at(buttons::read_homes(&homes), time, cubes.substep());
+            cubes.rehung(tether, &objects[self.buttons.clone()])
+        });
+        Ok((objects, cubes, Some(Buttons { goal, timer })))
     }
 
     /// Sensors and lidars; contacts with pillars as triples of part, pillar and gap.
@@ -420,58 +564,68 @@ impl<R: Driver> Arena<R> {
         ]);
         let mut seen = [Sighting::default(); MAX_OBJECTS];
         R::sight(robot, &reading, objects, lidar::RANGE, &mut seen);
-        let obstacles = self.rules.obstacles.iter().map(|o| (o.plural(), self.rules.range(*o)));
-        for (name, range) in std::iter::once(("goal", 0..1)).chain(obstacles) {
+        self.darken(&mut seen);
+        for thing in self.rules.things {
             let mut bins = [0.0; BINS];
-            lidar::light(&seen[range], &mut bins, |value| value);
-            found.insert(format!("{name}_lidar"), bins.to_vec());
+            lidar::light(&seen[self.rules.range(*thing)], &mut bins, |value| value);
+            found.insert(format!("{}_lidar", thing.plural()), bins.to_vec());
         }
         found
     }
 
     pub fn snapshot(&self) -> Option<Vec<u8>> {
-        Some(match &self.free {
-            Some(cubes) => snapshot::seal(&self.kind(), &(&self.state, cubes.list())),
-            None => snapshot::seal(&self.kind(), &self.state),
+        let (kind, state) = (self.kind(), &self.state);
+        Some(match (&self.free, self.pressing) {
+            (Some(cubes), Some(pressing)) => snapshot::seal(&kind, &(state, cubes.list(), pressing, cubes.tether())),
+            (Some(cubes), None) => snapshot::seal(&kind, &(state, cubes.list())),
+            (None, _) => snapshot::seal(&kind, state),
         })
     }
 
     /// Names the world in snapshots.
     fn kind(&self) -> String {
-        format!("{}{}", self.rules.kind, if self.free.is_some() { " with free vases" } else { "" })
+        let vases_are_free = self.free.is_some() && self.pressing.is_none();
+        format!("{}{}", self.rules.kind, if vases_are_free { " with free vases" } else { "" })
     }
 
     pub fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
         let kind = self.kind();
-        let (state, list): (State<R::State>, Vec<Cube>) = match self.free {
-            Some(_) => snapshot::open(&kind, bytes)?,
-            None => (snapshot::open(&kind, bytes)?, Vec::new()),
+        let (state, list, pressing, tether): (State<R::State>, Vec<Cube>, _, _) = match (&self.free, self.pressing) {
+            (Some(_), Some(_)) => {
+                let (state, list, pressing, tether): (_, _, Buttons, Option<Tether>) = snapshot::open(&kind, bytes)?;
+                (state, list, Some(pressing), tether)
+            }
+            (Some(_), None) => {
+                let (state, list) = snapshot::open(&kind, bytes)?;
+                (state, list, None, None)
+            }
+            (None, _) => (snapshot::open(&kind, bytes)?, Vec::new(), None, None),
         };
+        let fail = |reason: String| Err(RestoreError { task: kind.clone(), reason });
         if !R::fits(&state.robot) {
-            let reason = "its robot has another number of joints".to_owned();
-            return Err(RestoreError { task: kind, reason });
+            return fail("its robot has another number of joints".to_owned());
         }
         let expected = [self.rules.layout.len(), self.rules.costs.len()];
-        let found = [state.objects.len(), state.firing.len()];
-        if found != expected {
-            let [objects, costs] = found;
-            return Err(RestoreError {
-                task: kind,
-                reason: format!(
-                    "it has {objects} objects and {costs} costs instead of {} and {}",
-                    expected[0], expected[1]
-                ),
-            });
+        let [objects, costs] = [state.objects.len(), state.firing.len()];
+        if [objects, costs] != expected {
+            let [all, all_costs] = expected;
+            return fail(format!("it has {objects} objects and {costs} costs instead of {all} and {all_costs}"));
         }
         if let Some(cubes) = &mut self.free {
             let (found, expected) = (list.len(), cubes.list().len());
-            if found != expected {
-                let reason = format!("it has {found} free vases instead of {expected}");
-                return Err(RestoreError { task: kind, reason });
+            let homes = tether.as_ref().map_or(expected, |tether| tether.homes().len());
+            let goal = pressing.map_or(0, |pressing| pressing.goal as usize);
+            if found != expected || homes != expected || goal >= self.buttons.len().max(1) {
+                return fail(format!(
+                    "it has {found} free bodies instead of {expected}, {homes} homes and goal {goal}"
+                ));
             }
             cubes.restore(&list);
+            if let Some(tether) = tether {
+                *cubes = std::mem::take(cubes).rehung(tether, &state.objects[self.buttons.clone()]);
+            }
         }
-        self.state = state;
+        (self.state, self.pressing) = (state, pressing);
         Ok(())
     }
 }
@@ -516,7 +670,9 @@ macro_rules! world_of_an_arena {
         }
 
         /// State: the robot (the Point's `robot`: x, y, heading and their rates; the Car's `qpos` and `qvel`), `goal` and the
-        /// obstacles by name, of a free vase place, quaternion, velocity and turn rates. Derived: sensors, lidars, contacts.
+        /// obstacles by name, of a free vase or a gremlin place, quaternion, velocity and turn rates. Where there are buttons, `goal` is the
+        /// number of one, `timer` for how many steps they are out of order, `homes` where gremlins circle (x, y, heading) and `time` how
+        /// long they have. Derived: sensors, lidars, contacts with pillars.
         impl $crate::OpenEnv for $world {
             fn state(&self) -> $crate::Quantities {
                 self.arena.state()

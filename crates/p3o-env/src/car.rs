@@ -223,7 +223,8 @@ impl Driver for Car {
     fn step_among(&mut self, state: &mut articulated::State, action: &[f32], vases: &mut Cubes) -> CarReading {
         let [vx, vy] = Car::velocity(state);
         vases.forget();
-        if vases.is_idle(Car::place(state), REACH + SECONDS * (vx.abs() + vy.abs() + GAIN)) {
+        let reach = REACH + SECONDS * (vx.abs() + vy.abs() + GAIN);
+        if vases.leave_alone(Car::place(state), reach, bodies::CAR.substeps) {
             return self.step(state, action, &[]);
         }
         self.surround(state, 0.0, &[]);

@@ -70,12 +70,12 @@ impl Placement {
     }
 }
 
-/// The rules of one world: the robot, then the goal, then obstacles in the order in which they are drawn.
+/// The rules of one world: the robot, then everything else in the order in which it is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Layout {
     /// Placement of the robot.
     pub robot: Placement,
-    /// Placement of everything else; the first is the goal, of which there is one.
+    /// Placement of everything else; the first is the goal, of which there is one, if goals are drawn anew.
     pub objects: &'static [Placement],
 }
 
@@ -101,12 +101,26 @@ impl Layout {
     ///
     /// If ten thousand layouts fail, which means that the rules ask for more than fits.
     pub fn draw(&self, rng: &mut ChaCha8Rng, objects: &mut Vec<[f64; 2]>) -> [f64; 2] {
-        for _ in 0..RESTARTS {
-            if let Some(robot) = self.try_draw(rng, objects) {
-                return robot;
-            }
-        }
-        panic!("the objects of this layout do not fit their areas: {self:?}");
+        self.insist(|| {
+            let robot = self.try_draw(rng, objects)?;
+            // The goal is placed before the obstacles crowd it out, then once more among them, as on every goal reached.
+            objects[0] = self.draw_goal(rng, robot, objects)?;
+            Some(robot)
+        })
+    }
+
+    /// The same without a goal that is drawn twice.
+    ///
+    /// # Panics
+    ///
+    /// As [`draw`](Layout::draw) does.
+    pub fn draw_once(&self, rng: &mut ChaCha8Rng, objects: &mut Vec<[f64; 2]>) -> [f64; 2] {
+        self.insist(|| self.try_draw(rng, objects))
+    }
+
+    fn insist(&self, mut draw: impl FnMut() -> Option<[f64; 2]>) -> [f64; 2] {
+        let found = (0..RESTARTS).find_map(|_| draw());
+        found.unwrap_or_else(|| panic!("the objects of this layout do not fit their areas: {self:?}"))
     }
 
     fn try_draw(&self, rng: &mut ChaCha8Rng, objects: &mut Vec<[f64; 2]>) -> Option<[f64; 2]> {
@@ -119,8 +133,6 @@ impl Layout {
                 objects.push(place);
             }
         }
-        // The goal is placed before the obstacles crowd it out, then once more among them, as on every goal reached.
-        objects[0] = self.draw_goal(rng, robot, objects)?;
         Some(robot)
     }
 

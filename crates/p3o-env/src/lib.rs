@@ -26,6 +26,8 @@
 
 mod ant_circle;
 mod arena;
+mod button_tasks;
+mod buttons;
 mod car;
 mod car_goal;
 mod circle;
@@ -56,6 +58,7 @@ mod velocity;
 
 pub use ant_circle::{AntCircle, CircleStart};
 pub use arena::ArenaView;
+pub use button_tasks::{ButtonLevel, CarButton, PointButton};
 pub use car_goal::CarGoal;
 pub use env::{ActionSpace, Actuation, CostSpec, Env, EnvSpec, Outcome, RestoreError};
 pub use hash::fnv1a;

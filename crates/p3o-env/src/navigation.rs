@@ -15,7 +15,7 @@
 //! The paper's robot is the Point. The Car can have its place: its own 24 sensor numbers come before the lidars. It is 0.31 m wide, the Point
 //! 0.2 m, and the narrowest gaps between pillars, 0.2 m, are closed to it.
 
-use crate::arena::{Arena, Obstacle, Rules, keepout, world_of_an_arena};
+use crate::arena::{Arena, Rules, Thing, keepout, world_of_an_arena};
 use crate::car::Car;
 use crate::layout::{Layout, Placement, Rect};
 use crate::robot::Point;
@@ -47,8 +47,8 @@ const ROBOT: Placement = Placement { count: 1, keepout: keepout::ROBOT, areas: &
 const GOAL: Placement = Placement { count: 1, keepout: keepout::GOAL, areas: &[] };
 const HAZARDS: Placement = Placement { count: 8, keepout: keepout::HAZARD, areas: &[Rect::square(INNER)] };
 const PILLARS: Placement = Placement { count: 0, keepout: keepout::PILLAR, areas: &[] };
-const OBSTACLES: &[Obstacle] = &[Obstacle::Hazard, Obstacle::Pillar];
-const COSTS: &[(Obstacle, f64)] = &[(Obstacle::Hazard, 25.0), (Obstacle::Pillar, 20.0)];
+const THINGS: &[Thing] = &[Thing::Goal, Thing::Hazard, Thing::Pillar];
+const COSTS: &[(Thing, f64)] = &[(Thing::Hazard, 25.0), (Thing::Pillar, 20.0)];
 
 const SCATTERED_LAYOUT: Layout = Layout {
     robot: ROBOT,
@@ -70,7 +70,7 @@ const FENCE_LAYOUT: Layout = Layout {
 
 /// The rules of a layout, whoever drives; `kind` names the variant in snapshots.
 const fn rules(kind: &'static str, layout: Layout) -> Rules {
-    Rules { name: "Navigation", kind, layout, obstacles: OBSTACLES, costs: COSTS }
+    Rules { name: "Navigation", kind, layout, things: THINGS, costs: COSTS }
 }
 
 static SCATTERED: Rules = rules("Navigation", SCATTERED_LAYOUT);

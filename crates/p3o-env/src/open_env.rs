@@ -47,6 +47,14 @@ pub enum StateError {
         /// How many it should have.
         expected: String,
     },
+    /// A number that should be one of a few.
+    #[error("{name:?} is not a whole number from 0 to {most}")]
+    NotAmong {
+        /// Its name.
+        name: &'static str,
+        /// The greatest that it can be.
+        most: u32,
+    },
     /// A list holds infinity or NaN.
     #[error("{0:?} holds a number that is not finite")]
     NotFinite(&'static str),
@@ -85,6 +93,12 @@ impl StateReader {
             return Ok(values);
         }
         Err(StateError::Length { name, found: values.len(), expected: len.to_string() })
+    }
+
+    /// A whole number from 0 to `most`.
+    pub fn whole(&mut self, name: &'static str, most: u32) -> Result<u32, StateError> {
+        let [value] = self.numbers(name)?;
+        (0..=most).find(|whole| f64::from(*whole) == value).ok_or(StateError::NotAmong { name, most })
     }
 
     /// A list of points; `count` says how many there may be.

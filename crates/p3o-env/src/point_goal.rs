@@ -13,7 +13,7 @@
 //! magnetometer (12 numbers), then lidars of 16 bins for goal, hazards and vases. With hidden velocity only the
 //! magnetometer is left of the sensors, and a policy needs memory to know how fast the robot moves and turns.
 
-use crate::arena::{Arena, Obstacle, Rules, keepout, world_of_an_arena};
+use crate::arena::{Arena, Rules, Thing, keepout, world_of_an_arena};
 use crate::layout::{Layout, Placement, Rect};
 use crate::robot::Point;
 
@@ -60,7 +60,7 @@ pub(crate) const fn level_0(name: &'static str, kind: &'static str) -> Rules {
         name,
         kind,
         layout: Layout { robot: Placement { areas: SMALL, ..ROBOT }, objects: &[Placement { areas: SMALL, ..GOAL }] },
-        obstacles: &[],
+        things: &[Thing::Goal],
         costs: &[],
     }
 }
@@ -77,8 +77,8 @@ pub(crate) const fn level_1(name: &'static str, kind: &'static str) -> Rules {
                 Placement { areas: MEDIUM, ..VASE },
             ],
         },
-        obstacles: &[Obstacle::Hazard, Obstacle::Vase],
-        costs: &[(Obstacle::Hazard, 25.0)],
+        things: &[Thing::Goal, Thing::Hazard, Thing::Vase],
+        costs: &[(Thing::Hazard, 25.0)],
     }
 }
 
@@ -94,8 +94,8 @@ pub(crate) const fn level_2(name: &'static str, kind: &'static str) -> Rules {
                 Placement { count: 10, areas: LARGE, ..VASE },
             ],
         },
-        obstacles: &[Obstacle::Hazard, Obstacle::Vase],
-        costs: &[(Obstacle::Hazard, 25.0), (Obstacle::Vase, 25.0)],
+        things: &[Thing::Goal, Thing::Hazard, Thing::Vase],
+        costs: &[(Thing::Hazard, 25.0), (Thing::Vase, 25.0)],
     }
 }
 

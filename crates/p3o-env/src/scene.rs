@@ -23,6 +23,10 @@ pub enum Role {
     Pillar,
     /// Something light that should stay where it is.
     Vase,
+    /// Something to press.
+    Button,
+    /// Something that moves by itself and should not be touched.
+    Gremlin,
     /// Something not to collect.
     Bomb,
     /// A line that should not be crossed.
@@ -44,6 +48,8 @@ impl Role {
             Role::Hazard => "hazard",
             Role::Pillar => "pillar",
             Role::Vase => "vase",
+            Role::Button => "button",
+            Role::Gremlin => "gremlin",
             Role::Bomb => "bomb",
             Role::Limit => "limit",
             Role::Wall => "wall",

@@ -7,8 +7,9 @@ use crate::circle::Circle;
 use crate::robot::Point;
 use crate::safety_ant::SafetyAnt;
 use crate::{
-    AntCircle, CarGoal, CarNavigation, CircleStart, Env, GatherObs, GoalLevel, Joint, Navigation, OpenEnv, Pillars,
-    PointCircle, PointGather, PointGoal, Runner, SimpleSpread, SpreadReward, SpreadSemantics, Team, Vases, Velocity,
+    AntCircle, ButtonLevel, CarButton, CarGoal, CarNavigation, CircleStart, Env, GatherObs, GoalLevel, Joint,
+    Navigation, OpenEnv, Pillars, PointButton, PointCircle, PointGather, PointGoal, Runner, SimpleSpread, SpreadReward,
+    SpreadSemantics, Team, Vases, Velocity,
 };
 
 /// A task that [`make`] can build.
@@ -220,6 +221,28 @@ const COSTS: OptionInfo = OptionInfo {
     summary: "of level 2; separate: hazards and vases; combined: one, 1 where either costs, as in Safety-Gymnasium",
 };
 
+const BUTTON_LEVEL: OptionInfo = OptionInfo {
+    name: "level",
+    default: 1.0,
+    allowed: Allowed::OneOf(&[0.0, 1.0, 2.0]),
+    summary: "0: 4 buttons alone, no costs; 1: 4 hazards and 4 gremlins; 2: 8 hazards and 6 gremlins",
+};
+
+const BUTTON_COSTS: OptionInfo = OptionInfo {
+    name: "costs",
+    default: 1.0,
+    allowed: Allowed::Words(&["separate", "combined"]),
+    summary: "of levels 1 and 2; separate: wrong buttons, hazards and gremlins; combined: one, 1 where any of them costs, as in Safety-Gymnasium",
+};
+
+fn button_level(values: &Values) -> ButtonLevel {
+    match values.get("level") {
+        0.0 => ButtonLevel::Zero,
+        2.0 => ButtonLevel::Two,
+        _ => ButtonLevel::One,
+    }
+}
+
 /// Whose circle task it is.
 const RULES: OptionInfo = OptionInfo {
     name: "rules",
@@ -228,18 +251,19 @@ const RULES: OptionInfo = OptionInfo {
     summary: "circle1, circle2: Safety-Gymnasium's task of that level in place of the paper's, with its robot and observation; no other option is then allowed",
 };
 
-/// An option, another option of the same task, and the values of that where the first has an effect.
-const NEEDS: &[(&str, &str, &[f64])] = &[
-    (VASES, "level", &[1.0, 2.0]),
-    ("costs", "level", &[2.0]),
-    ("start", "rules", &[0.0]),
-    ("obs", "rules", &[0.0]),
-    ("one_sided", "rules", &[0.0]),
+/// How the names of some tasks end, an option of theirs, another option, and the values of that where the first has an effect.
+const NEEDS: &[(&str, &str, &str, &[f64])] = &[
+    ("Goal", VASES, "level", &[1.0, 2.0]),
+    ("Goal", "costs", "level", &[2.0]),
+    ("Button", "costs", "level", &[1.0, 2.0]),
+    ("Circle", "start", "rules", &[0.0]),
+    ("Circle", "obs", "rules", &[0.0]),
+    ("Circle", "one_sided", "rules", &[0.0]),
 ];
 
 /// What an option of a task needs to have an effect: another option and its values; none if it always has one.
 pub fn needs(task: &TaskInfo, option: &str) -> Option<(&'static OptionInfo, &'static [f64])> {
-    let (_, of, values) = NEEDS.iter().find(|(name, ..)| *name == option)?;
+    let (.., of, values) = NEEDS.iter().find(|(end, name, ..)| *name == option && task.name.ends_with(end))?;
     let of = task.options.iter().find(|option| option.name == *of)?;
     Some((of, values))
 }
@@ -440,6 +464,26 @@ pub static TASKS: &[TaskInfo] = &[
             summary: "1: |x| > 1.125 costs; 2: |y| > 1.125 too",
         }],
         build: |values| Box::new(Circle::<Car>::new("CarCircle", values.get("level") as u8)),
+        team: None,
+    },
+    TaskInfo {
+        name: "PointButton",
+        summary: "press button after button, only the right ones, among hazards and gremlins that move (Safety-Gymnasium's SafetyPointButton1-v0)",
+        options: &[BUTTON_LEVEL, GOAL_BONUS, BUTTON_COSTS],
+        build: |values| {
+            let world = PointButton::new(button_level(values)).with_goal_bonus(values.get("goal_bonus"));
+            Box::new(if values.get("costs") == 1.0 { world.with_combined_cost() } else { world })
+        },
+        team: None,
+    },
+    TaskInfo {
+        name: "CarButton",
+        summary: "the same as PointButton with a car on two wheels and a ball (Safety-Gymnasium's SafetyCarButton1-v0)",
+        options: &[BUTTON_LEVEL, GOAL_BONUS, BUTTON_COSTS],
+        build: |values| {
+            let world = CarButton::new(button_level(values)).with_goal_bonus(values.get("goal_bonus"));
+            Box::new(if values.get("costs") == 1.0 { world.with_combined_cost() } else { world })
+        },
         team: None,
     },
     TaskInfo {

@@ -191,6 +191,7 @@ fn snapshots_keep_their_format() {
         ("CarCircle", None, 0xd1d4_4f01_c24e_0565),
         ("PointCircle", Some(("rules", 1.0)), 0x658a_969d_8b95_f2d3),
         ("AntCircle", Some(("rules", 1.0)), 0x7446_bb66_dc33_2968),
+        ("PointButton", None, 0x37c6_5d5a_6778_9b75),
         ("AntVelocity", None, 0xec67_a4bd_733c_acce),
         ("HalfCheetahVelocity", None, 0x9d68_07b9_d5d2_6d53),
         ("HopperVelocity", None, 0x5fec_b95b_0dd8_6ebb),

@@ -62,7 +62,7 @@ fn hidden_velocity_leaves_the_rest_as_it_was() {
 fn mistakes_name_the_alternatives() {
     assert_eq!(
         complaint("PointGaol", &[]).to_string(),
-        "there is no task \"PointGaol\"; the tasks are PointGoal, Navigation, AntCircle, PointCircle, PointGather, SimpleSpread, CarGoal, CarCircle, \
+        "there is no task \"PointGaol\"; the tasks are PointGoal, Navigation, AntCircle, PointCircle, PointGather, SimpleSpread, CarGoal, CarCircle, PointButton, CarButton, \
          AntVelocity, HalfCheetahVelocity, HopperVelocity, Walker2dVelocity, SwimmerVelocity, HumanoidVelocity"
     );
     assert_eq!(
@@ -79,6 +79,11 @@ fn mistakes_name_the_alternatives() {
     );
     for (task, given, message) in [
         ("PointGoal", &[("costs", 1.0)][..], "PointGoal: costs has no effect where level is 1; it needs level = 2"),
+        (
+            "CarButton",
+            &[("costs", 0.0), ("level", 0.0)],
+            "CarButton: costs has no effect where level is 0; it needs level = 1 or 2",
+        ),
         (
             "CarGoal",
             &[("costs", 0.0), ("level", 0.0)],

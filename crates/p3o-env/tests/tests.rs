@@ -4,6 +4,7 @@ mod ant;
 mod ant_circle;
 mod ant_textbook;
 mod bodies;
+mod buttons;
 mod car_contacts;
 mod circle;
 mod cubes;

@@ -38,7 +38,8 @@ fn colours(role: Role) -> (Rgb, Rgb) {
         Role::Landmark | Role::Apple | Role::Track => (GREEN, GREEN),
         Role::Hazard => (LIGHT_YELLOW, YELLOW),
         Role::Pillar => (GREY, INK),
-        Role::Vase => (PURPLE, INK),
+        Role::Vase | Role::Gremlin => (PURPLE, INK),
+        Role::Button => (YELLOW, INK),
         Role::Bomb | Role::Wall => (INK, INK),
         Role::Limit => (ALARM, ALARM),
     }
@@ -177,7 +178,7 @@ impl Canvas {
             Role::Track | Role::Limit | Role::Wall => {
                 self.stroke(open_line(&[[left, middle], [left + side, middle]]), self.hair, edge, false);
             }
-            Role::Vase => {
+            Role::Vase | Role::Gremlin => {
                 let [right, bottom] = [left + side, top + side];
                 self.solid(polygon(&[[left, top], [right, top], [right, bottom], [left, bottom]]), fill, edge);
             }

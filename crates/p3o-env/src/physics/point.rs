@@ -165,7 +165,7 @@ pub fn step_among(state: &mut PointState, action: [f64; 2], cubes: &mut Cubes) -
     // Drive, servo and centrifugal force change the velocity by less than 1 m/s within a step.
     let far = FAR + SUBSTEP * SUBSTEPS as f64 * (state.vx.abs() + state.vy.abs() + 1.0);
     cubes.forget();
-    if cubes.is_idle([state.x, state.y], far) {
+    if cubes.leave_alone([state.x, state.y], far, SUBSTEPS) {
         return step(state, action, &[]);
     }
     step_in_touch(state, clip(action), cubes)
@@ -178,6 +178,7 @@ fn step_in_touch(state: &mut PointState, control: [f64; 2], cubes: &mut Cubes) -
     ROOMS.with_borrow_mut(|rooms| {
         let mut frame = Frame::of(state);
         for _ in 0..SUBSTEPS {
+            cubes.carry();
             let force = frame.force_among(control, cubes, rooms);
             cubes.advance();
             frame = frame.moved(force);
@@ -192,6 +193,7 @@ pub fn substep_among(state: &mut PointState, action: [f64; 2], cubes: &mut Cubes
     cubes.forget();
     ROOMS.with_borrow_mut(|rooms| {
         let frame = Frame::of(state);
+        cubes.carry();
         let force = frame.force_among(clip(action), cubes, rooms);
         cubes.advance();
         *state = frame.moved(force).state();

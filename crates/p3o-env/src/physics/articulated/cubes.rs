@@ -8,6 +8,8 @@
 //! A cube at rest is left alone: it costs nothing and keeps its place to the last bit until something touches it. Left to itself in MuJoCo,
 //! its velocity falls by half every 10 ms towards a place 43.6 um deep in the ground; here it is at rest from [`REST`] on.
 //!
+//! Cubes may be held by a [`Tether`], as gremlins are, and balls may stand among them, as buttons do; then none is ever at rest.
+//!
 //! `tests/cubes.rs` compares recorded substeps and steps.
 
 #![expect(clippy::needless_range_loop, reason = "several arrays share each index, as in the formulas")]
@@ -18,18 +20,19 @@ use super::collide::{Solid, Touch, tangents, touches};
 use super::constraints::Block;
 use super::model::{Shape, Soft};
 use super::newton::Problem;
+use super::tether::{Home, Tether};
 use super::tree::Tree;
 use crate::physics::space::{IDENTITY, Mat3, Vec3, add, column, cross, dot, matrix, normalized, scale, sub, turned};
 
 /// Half the side of a cube.
 pub const HALF: f64 = 0.1;
 /// In kg: a density of 0.001.
-const MASS: f64 = 8.000000000000001e-6;
+pub(super) const MASS: f64 = 8.000000000000001e-6;
 /// About any axis: a cube has the same moment about all.
-const INERTIA: f64 = MASS * (2.0 * HALF) * (2.0 * HALF) / 6.0;
+pub(super) const INERTIA: f64 = MASS * (2.0 * HALF) * (2.0 * HALF) / 6.0;
 /// How easily a force moves a cube, the scale of its contacts.
-const WEIGHT: f64 = 1.0 / MASS;
-const GRAVITY: f64 = 9.81;
+pub(super) const WEIGHT: f64 = 1.0 / MASS;
+pub(super) const GRAVITY: f64 = 9.81;
 /// From a cube's centre to its corners.
 const REACH: f64 = 0.173_205_080_756_887_75;
 /// How far the ground gives way under a cube at rest.
@@ -38,6 +41,8 @@ const SINK: f64 = 4.361_947_990_653_980_4e-5;
 pub const REST: f64 = 1e-9;
 /// A substep of the Point's worlds, in seconds.
 const SUBSTEP: f64 = 0.002;
+/// Radius of the balls that stand among cubes, on the ground.
+pub const BALL: f64 = 0.1;
 /// Most cubes in a world.
 pub const MOST: usize = 10;
 
@@ -97,6 +102,15 @@ impl Cube {
         self.turn = turned(self.turn, self.spin, substep);
     }
 
+    /// The same for one that is held: if it does not turn, its turn stays as it is to the last bit.
+    fn swing(&mut self, acceleration: &[f64; 6], substep: f64) {
+        if self.spin != [0.0; 3] || acceleration[3..] != [0.0; 3] {
+            return self.advance(acceleration, substep);
+        }
+        self.velocity = add(self.velocity, substep, [acceleration[0], acceleration[1], acceleration[2]]);
+        self.place = add(self.place, substep, self.velocity);
+    }
+
     fn settle(&mut self, acceleration: &[f64; 6], substep: f64) {
         let small = |v: f64| v.abs() < REST;
         let still = (0..3).all(|i| small(self.velocity[i]) && small(REACH * self.spin[i]));
@@ -127,9 +141,7 @@ impl<const R: usize> Part<R> {
         pivot: Vec3,
         motions: [[Vec3; 2]; R],
     ) -> Self {
-        let solid =
-            Solid { shape: Shape::Sphere, size: [radius; 3], pos: centre, axis: [0.0, 0.0, 1.0], axes: IDENTITY };
-        Part { solid, friction, weight, pivot, motions }
+        Part { solid: ball(centre, radius), friction, weight, pivot, motions }
     }
 
     /// With the friction of cubes.
@@ -142,6 +154,10 @@ impl<const R: usize> Part<R> {
         let solid = Solid { shape: Shape::Box, size: [half; 3], pos: centre, axis: column(&axes, 2), axes };
         Part { solid, friction: FRICTION, weight, pivot, motions }
     }
+}
+
+fn ball(centre: Vec3, radius: f64) -> Solid {
+    Solid { shape: Shape::Sphere, size: [radius; 3], pos: centre, axis: [0.0, 0.0, 1.0], axes: IDENTITY }
 }
 
 /// What the search must know of a robot.
@@ -167,22 +183,30 @@ impl<'a, const R: usize> Robot<'a, R> {
     }
 }
 
-/// What cubes do to a robot.
+/// What cubes and balls do to a robot.
 pub(crate) struct Felt<const R: usize> {
     /// Their force.
     pub push: [f64; R],
-    /// The acceleration of a robot that touches cubes, with its own contacts.
+    /// The acceleration of a robot that touches any, with its own contacts.
     pub acceleration: Option<[f64; R]>,
 }
 
-/// One side of a contact.
+/// One side of a contact; what does not move comes first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Side {
     Ground,
+    /// Which ball.
+    Ball(usize),
     /// Which part.
     Robot(usize),
     /// Which cube.
     Cube(usize),
+}
+
+impl Side {
+    fn is_fixed(self) -> bool {
+        matches!(self, Side::Ground | Side::Ball(_))
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -241,7 +265,7 @@ impl<const D: usize, const A: usize, const B: usize, const C: usize, const E: us
 }
 
 /// The cubes of a world.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Cubes {
     list: Vec<Cube>,
     solids: Vec<Solid>,
@@ -253,6 +277,10 @@ pub struct Cubes {
     contacts: usize,
     /// In seconds.
     substep: f64,
+    balls: Vec<Solid>,
+    /// A bit for each ball that the robot touched in the last evaluation.
+    pressed: u32,
+    tether: Option<Tether>,
 }
 
 impl Cubes {
@@ -260,7 +288,39 @@ impl Cubes {
     pub fn new(list: Vec<Cube>) -> Cubes {
         assert!(list.len() <= MOST, "more than {MOST} cubes");
         let solids = list.iter().map(Cube::solid).collect();
-        Cubes { accelerations: vec![[0.0; 6]; list.len()], list, solids, touching: 0, contacts: 0, substep: SUBSTEP }
+        Cubes { accelerations: vec![[0.0; 6]; list.len()], list, solids, substep: SUBSTEP, ..Cubes::default() }
+    }
+
+    /// Cubes that are held, each where its home is, among balls in these places; a substep takes so many seconds.
+    pub fn held(tether: Tether, balls: &[[f64; 2]], substep: f64) -> Cubes {
+        let at =
+            |home: &Home| Cube { place: home.place, turn: home.turn, resting: false, ..Cube::lying([0.0; 2], 0.0) };
+        let mut cubes = Cubes::new(tether.homes().iter().map(at).collect()).with_substep(substep);
+        cubes.balls = balls.iter().map(|place| ball([place[0], place[1], BALL], BALL)).collect();
+        cubes.tether = Some(tether);
+        cubes
+    }
+
+    /// The same cubes where they are, held by this and among these balls.
+    pub(crate) fn rehung(self, tether: Tether, balls: &[[f64; 2]]) -> Cubes {
+        let mut cubes = Cubes::held(tether, balls, self.substep);
+        cubes.restore(&self.list);
+        cubes
+    }
+
+    /// In seconds.
+    pub(crate) fn substep(&self) -> f64 {
+        self.substep
+    }
+
+    /// What holds them.
+    pub fn tether(&self) -> Option<&Tether> {
+        self.tether.as_ref()
+    }
+
+    /// A bit for each ball that the robot touched in the last evaluation.
+    pub fn pressed(&self) -> u32 {
+        self.pressed
     }
 
     /// The same beside a robot with other substeps, in seconds, than the Point's.
@@ -296,7 +356,7 @@ impl Cubes {
             }
             cube.resting = false;
             self.put(i, cube);
-            self.list[i].resting = self.lies_still(i, &mut room);
+            self.list[i].resting = self.tether.is_none() && self.lies_still(i, &mut room);
         }
         self.forget();
     }
@@ -331,7 +391,63 @@ impl Cubes {
     /// Forgets all but the cubes themselves: what follows then depends on them alone.
     pub(crate) fn forget(&mut self) {
         self.accelerations.fill([0.0; 6]);
-        (self.touching, self.contacts) = (0, 0);
+        (self.touching, self.contacts, self.pressed) = (0, 0, 0);
+    }
+
+    /// Moves everything for so many substeps, if a robot that stays within this distance of a place cannot touch anything in
+    /// that time, and cubes that move touch nothing either; whether that is so.
+    pub(crate) fn leave_alone(&mut self, centre: [f64; 2], reach: f64, substeps: usize) -> bool {
+        if self.tether.is_none() {
+            return self.is_idle(centre, reach);
+        }
+        if !self.is_apart(centre, reach, substeps as f64 * self.substep) {
+            return false;
+        }
+        let Cubes { list, solids, tether: Some(tether), substep, .. } = self else { return false };
+        for _ in 0..substeps {
+            tether.carry();
+            for (i, cube) in list.iter_mut().enumerate() {
+                cube.swing(&tether.pull(i, cube).alone(), *substep);
+            }
+            tether.advance(*substep);
+        }
+        for (solid, cube) in solids.iter_mut().zip(list) {
+            *solid = cube.solid();
+        }
+        true
+    }
+
+    /// Moves what holds the cubes to where it is now.
+    pub(crate) fn carry(&mut self) {
+        if let Some(tether) = &mut self.tether {
+            tether.carry();
+        }
+    }
+
+    /// Whether cubes that are held touch neither each other nor anything else for so many seconds.
+    fn is_apart(&self, centre: [f64; 2], reach: f64, seconds: f64) -> bool {
+        let Some(tether) = &self.tether else { return false };
+        let near = |a: &[f64], b: &[f64], reach: f64| {
+            let (dx, dy) = (a[0] - b[0], a[1] - b[1]);
+            dx * dx + dy * dy < reach * reach
+        };
+        if self.balls.iter().any(|ball| near(&ball.pos, &centre, reach + BALL)) {
+            return false;
+        }
+        let mut ranges = [0.0; MOST];
+        for (i, cube) in self.list.iter().enumerate() {
+            let [range, rise] = tether.range(i, cube, seconds);
+            let range = range + REACH;
+            let alone = cube.place[2] - rise > REACH
+                && !near(&cube.place, &centre, reach + range)
+                && !self.balls.iter().any(|ball| near(&ball.pos, &cube.place, BALL + range))
+                && !self.list[..i].iter().zip(ranges).any(|(other, its)| near(&other.place, &cube.place, its + range));
+            if !alone {
+                return false;
+            }
+            ranges[i] = range;
+        }
+        true
     }
 
     /// Whether none moves and none is within this distance, seen from above.
@@ -342,7 +458,7 @@ impl Cubes {
             // Not turned round: a robot that is nowhere reaches nothing.
             let near = dx * dx + dy * dy < reach * reach;
             cube.resting && !near
-        })
+        }) && self.tether.is_none()
     }
 
     /// Finds the accelerations of all cubes that are not at rest, and what they do to the robot.
@@ -361,7 +477,7 @@ impl Cubes {
         rooms.contacts.clear();
         self.find(robot, &mut rooms.contacts);
         let mut felt = Felt { push: [0.0; R], acceleration: None };
-        let mut done = 0u32;
+        let (mut done, mut robot_waits) = (0u32, self.pressed != 0);
         for first in 0..self.list.len() {
             if self.list[first].resting || done >> first & 1 == 1 {
                 continue;
@@ -369,6 +485,11 @@ impl Cubes {
             let group = Group::of(first, &rooms.contacts);
             done |= group.members;
             let count = group.members.count_ones();
+            robot_waits &= !group.with_robot;
+            if let (Some(tether), true) = (&self.tether, group.is_free(&rooms.contacts)) {
+                self.accelerations[first] = tether.pull(first, &self.list[first]).alone();
+                continue;
+            }
             let (contacts, all) = (&rooms.contacts, &mut felt);
             match (group.with_robot, count) {
                 (false, 1) => self.solve(&group, None::<&Robot<'_, R>>, &mut rooms.alone, contacts, all),
@@ -378,6 +499,11 @@ impl Cubes {
                 _ => self.solve(&group, Some(robot), &mut rooms.all, contacts, all),
             }
         }
+        if robot_waits {
+            // It touches balls and no cube.
+            let group = Group { members: 0, with_robot: true };
+            self.solve(&group, Some(robot), &mut rooms.one, &rooms.contacts, &mut felt);
+        }
         felt
     }
 
@@ -385,32 +511,38 @@ impl Cubes {
     pub(crate) fn advance(&mut self) {
         for (i, cube) in self.list.iter_mut().enumerate() {
             if !cube.resting {
-                cube.advance(&self.accelerations[i], self.substep);
-                cube.settle(&self.accelerations[i], self.substep);
+                let acceleration = &self.accelerations[i];
+                if self.tether.is_some() {
+                    cube.swing(acceleration, self.substep);
+                } else {
+                    cube.advance(acceleration, self.substep);
+                    cube.settle(acceleration, self.substep);
+                }
                 self.solids[i] = cube.solid();
             }
+        }
+        if let Some(tether) = &mut self.tether {
+            tether.advance(self.substep);
         }
     }
 
     /// Finds all contacts and wakes the cubes that are touched.
     fn find<const R: usize>(&mut self, robot: &Robot<'_, R>, contacts: &mut Vec<Contact>) {
-        let Cubes { list, solids, accelerations, touching, contacts: number, .. } = self;
+        let Cubes { list, solids, accelerations, touching, contacts: number, balls, pressed, .. } = self;
         let mut wake = |list: &mut [Cube], which: usize| {
             if std::mem::take(&mut list[which].resting) {
                 accelerations[which] = [0.0; 6];
             }
         };
         let weights = |part: &Part<R>| part.weight + WEIGHT;
+        let frictions = |part: &Part<R>| std::array::from_fn(|i| part.friction[i].max(FRICTION[i]));
         for which in 0..list.len() {
             for (number, part) in robot.parts.iter().enumerate() {
-                let apart = sub(solids[which].pos, part.pivot);
-                let reach = robot.reach + REACH;
-                // Asked so that a robot that is nowhere is not near.
-                let is_near = dot(apart, apart) < reach * reach;
-                if !is_near {
+                // A robot that is nowhere is not near.
+                if !is_near(solids[which].pos, part.pivot, robot.reach + REACH) {
                     continue;
                 }
-                let friction = std::array::from_fn(|i| part.friction[i].max(FRICTION[i]));
+                let friction = frictions(part);
                 let sides = [Side::Robot(number), Side::Cube(which)];
                 touches(&part.solid, &solids[which], 0.0, |touch| {
                     contacts.push(Contact { sides, touch, friction, weight: weights(part) });
@@ -419,11 +551,34 @@ impl Cubes {
             }
         }
         *touching = contacts.len();
+        *pressed = 0;
+        for (which, ball) in balls.iter().enumerate() {
+            for (number, part) in robot.parts.iter().enumerate() {
+                if is_near(ball.pos, part.pivot, robot.reach + BALL) {
+                    let sides = [Side::Ball(which), Side::Robot(number)];
+                    touches(ball, &part.solid, 0.0, |touch| {
+                        contacts.push(Contact { sides, touch, friction: frictions(part), weight: part.weight });
+                        *pressed |= 1 << which;
+                    });
+                }
+            }
+        }
         // A cube that is touched may touch others: each that moves looks around once.
         let mut looked = 0u32;
         while let Some(one) = (0..list.len()).find(|i| !list[*i].resting && looked >> i & 1 == 0) {
             looked |= 1 << one;
+            for (which, ball) in balls.iter().enumerate() {
+                if is_near(ball.pos, solids[one].pos, BALL + REACH) {
+                    let sides = [Side::Ball(which), Side::Cube(one)];
+                    touches(ball, &solids[one], 0.0, |touch| {
+                        contacts.push(Contact { sides, touch, friction: FRICTION, weight: WEIGHT });
+                    });
+                }
+            }
             for two in (0..list.len()).filter(|two| *two != one && looked >> two & 1 == 0) {
+                if !is_near(solids[one].pos, solids[two].pos, 2.0 * REACH) {
+                    continue;
+                }
                 let (a, b) = (one.min(two), one.max(two));
                 let sides = [Side::Cube(a), Side::Cube(b)];
                 touches(&solids[a], &solids[b], 0.0, |touch| {
@@ -473,6 +628,9 @@ impl Cubes {
             velocity[at + 3..at + 6].copy_from_slice(&cube.spin);
             guess[at..at + 6].copy_from_slice(&self.accelerations[which]);
             problem.force[at + 2] = -MASS * GRAVITY;
+            if let Some(tether) = &self.tether {
+                tether.pull(which, cube).load(&mut problem.mass.0[at..at + 6], &mut problem.force[at..at + 6]);
+            }
         }
         for contact in contacts.iter().filter(|contact| group.has(contact)) {
             let block = problem.blocks.next();
@@ -513,7 +671,7 @@ impl Cubes {
         let frame = [contact.touch.normal, first, second];
         let [slide, spin, roll] = contact.friction;
         block.start = 0;
-        block.is_chain = contact.sides[0] == Side::Ground;
+        block.is_chain = contact.sides[0].is_fixed();
         (block.len, block.plain, block.width) = (6, 0.0, 0);
         block.friction = [0.0, slide, slide, spin, roll, roll];
         let mut entry = |dof: usize, turn: Vec3, go: Vec3| {
@@ -564,6 +722,11 @@ fn touch_ground(which: usize, solid: &Solid, contacts: &mut Vec<Contact>) {
     });
 }
 
+fn is_near(a: Vec3, b: Vec3, reach: f64) -> bool {
+    let apart = sub(a, b);
+    dot(apart, apart) < reach * reach
+}
+
 /// Cubes that touch each other, directly or through the robot.
 struct Group {
     /// A bit for each cube.
@@ -577,7 +740,7 @@ impl Group {
         loop {
             let before = (group.members, group.with_robot);
             for contact in contacts {
-                if contact.sides[0] != Side::Ground && contact.sides.iter().any(|side| group.holds(*side)) {
+                if !contact.sides[0].is_fixed() && contact.sides.iter().any(|side| group.holds(*side)) {
                     contact.sides.iter().for_each(|side| group.join(*side));
                 }
             }
@@ -589,7 +752,7 @@ impl Group {
 
     fn holds(&self, side: Side) -> bool {
         match side {
-            Side::Ground => false,
+            Side::Ground | Side::Ball(_) => false,
             Side::Robot(_) => self.with_robot,
             Side::Cube(which) => self.members >> which & 1 == 1,
         }
@@ -597,7 +760,7 @@ impl Group {
 
     fn join(&mut self, side: Side) {
         match side {
-            Side::Ground => {}
+            Side::Ground | Side::Ball(_) => {}
             Side::Robot(_) => self.with_robot = true,
             Side::Cube(which) => self.members |= 1 << which,
         }
@@ -605,6 +768,11 @@ impl Group {
 
     fn has(&self, contact: &Contact) -> bool {
         self.holds(contact.sides[1])
+    }
+
+    /// Whether it is one cube that nothing touches.
+    fn is_free(&self, contacts: &[Contact]) -> bool {
+        !self.with_robot && self.members.is_power_of_two() && !contacts.iter().any(|contact| self.has(contact))
     }
 
     fn cubes(&self) -> impl Iterator<Item = usize> {

@@ -13,6 +13,7 @@ mod obstacle;
 mod planar;
 mod pusher;
 mod spatial;
+pub mod tether;
 mod tree;
 
 pub use engine::{Contact, Moments};

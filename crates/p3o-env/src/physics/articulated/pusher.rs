@@ -68,6 +68,7 @@ impl Pusher {
         self.engine.begin(ctrl, cubes);
         let mut qvel = CarEngine::velocities(&state.qvel);
         for _ in 0..substeps {
+            cubes.carry();
             self.engine.accelerate_among(&state.qpos, &qvel, cubes);
             self.engine.glide(&mut state.qpos, &mut qvel, self.engine.acceleration);
             cubes.advance();
