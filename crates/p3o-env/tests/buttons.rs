@@ -9,6 +9,7 @@ use crate::util::step_by;
 
 /// Names of the robot's state, with the count of numbers in each.
 const POINT: &[(&str, usize)] = &[("robot", 6)];
+const CAR: &[(&str, usize)] = &[("qpos", 13), ("qvel", 11)];
 
 fn split(names: &[(&'static str, usize)], record: &Record) -> Quantities {
     names.iter().map(|(name, count)| ((*name).to_owned(), record.long(*count))).collect()
@@ -109,4 +110,9 @@ fn judge(task: &str, all: &[[f64; 4]], few: usize, rough: f64) {
 #[test]
 fn point_button_steps_as_the_original() {
     judge("PointButton", &check("PointButton", POINT, 12), 1, 0.02);
+}
+
+#[test]
+fn car_button_steps_as_the_original() {
+    judge("CarButton", &check("CarButton", CAR, 24), 1, 0.02);
 }

@@ -192,6 +192,7 @@ fn snapshots_keep_their_format() {
         ("PointCircle", Some(("rules", 1.0)), 0x658a_969d_8b95_f2d3),
         ("AntCircle", Some(("rules", 1.0)), 0x7446_bb66_dc33_2968),
         ("PointButton", None, 0x37c6_5d5a_6778_9b75),
+        ("CarButton", None, 0x08f7_4776_dc64_349e),
         ("AntVelocity", None, 0xec67_a4bd_733c_acce),
         ("HalfCheetahVelocity", None, 0x9d68_07b9_d5d2_6d53),
         ("HopperVelocity", None, 0x5fec_b95b_0dd8_6ebb),

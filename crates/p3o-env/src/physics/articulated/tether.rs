@@ -146,12 +146,9 @@ impl Pull {
 
     /// The acceleration of a cube that touches nothing.
     pub fn alone(&self) -> [f64; 6] {
-        let factor = 1.0 / (MASS + self.weight);
+        let force = sub(self.force, [0.0, 0.0, MASS * GRAVITY]);
         let mut acceleration = [0.0; 6];
-        for k in 0..3 {
-            let weight = if k == 2 { MASS * GRAVITY } else { 0.0 };
-            acceleration[k] = (self.force[k] - weight) * factor;
-        }
+        acceleration[..3].copy_from_slice(&scale(1.0 / (MASS + self.weight), force));
         if self.is_turned {
             let [a, b] = self.turning();
             let a = a + INERTIA;
