@@ -32,15 +32,7 @@ fn makers() -> &'static [Maker] {
 fn all_makers() -> Vec<Maker> {
     let mut all = Vec::new();
     for task in TASKS {
-        let choices = task.options.iter().flat_map(|option| {
-            let values = match option.allowed {
-                p3o_env::tasks::Allowed::OneOf(values) => values.to_vec(),
-                p3o_env::tasks::Allowed::Words(words) => (0..words.len()).map(|place| place as f64).collect(),
-                p3o_env::tasks::Allowed::AtLeast(_) => Vec::new(),
-            };
-            values.into_iter().map(|value| BTreeMap::from([(option.name.to_string(), value)]))
-        });
-        for options in std::iter::once(BTreeMap::new()).chain(choices) {
+        for options in task.variants() {
             all.push(Maker { task: task.name, options: options.clone(), team: false });
             if task.has_team() {
                 all.push(Maker { task: task.name, options, team: true });

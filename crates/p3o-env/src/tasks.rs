@@ -34,6 +34,23 @@ impl TaskInfo {
     pub fn has_team(&self) -> bool {
         self.team.is_some()
     }
+
+    /// Options that show all that it can be: none, and each choice of each option beside what that needs to have an effect.
+    pub fn variants(&self) -> Vec<BTreeMap<String, f64>> {
+        let mut all = vec![BTreeMap::new()];
+        for option in self.options {
+            let choices = match option.allowed {
+                Allowed::OneOf(choices) => choices.to_vec(),
+                Allowed::Words(words) => (0..words.len()).map(|place| place as f64).collect(),
+                Allowed::AtLeast(_) => Vec::new(),
+            };
+            let needed = needs(self, option.name).and_then(|(of, values)| Some((of.name, *values.last()?)));
+            let beside = |value: f64| needed.into_iter().chain([(option.name, value)]);
+            let named = |value: f64| beside(value).map(|(name, value)| (name.to_owned(), value)).collect();
+            all.extend(choices.into_iter().map(named));
+        }
+        all
+    }
 }
 
 /// One option of a task.

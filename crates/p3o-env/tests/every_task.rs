@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use p3o_env::tasks::{self, Allowed};
+use p3o_env::tasks;
 use p3o_env::{ActionSpace, Env, EnvSpec, TASKS, fnv1a};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -13,29 +13,12 @@ use crate::util::{Step, bits, frozen, reset, step_by};
 fn variants() -> Vec<(String, Box<dyn Env>)> {
     let mut all = Vec::new();
     for task in TASKS {
-        let mut add = |options: BTreeMap<String, f64>| {
+        for options in task.variants() {
             let env = tasks::make(task.name, &options).expect("a listed task and option");
             all.push((format!("{} {options:?}", task.name), env));
             if task.has_team() {
                 let team = tasks::make_team(task.name, &options).expect("it has several agents");
                 all.push((format!("team {} {options:?}", task.name), team));
-            }
-        };
-        add(BTreeMap::new());
-        for option in task.options {
-            let choices = match option.allowed {
-                Allowed::OneOf(choices) => choices.to_vec(),
-                Allowed::Words(words) => (0..words.len()).map(|place| place as f64).collect(),
-                Allowed::AtLeast(_) => Vec::new(),
-            };
-            // Beside the last of another's values that it needs.
-            let needs =
-                tasks::needs(task, option.name).and_then(|(of, values)| Some((of.name.to_owned(), *values.last()?)));
-            let others: BTreeMap<String, f64> = needs.into_iter().collect();
-            for value in choices {
-                let mut options = others.clone();
-                options.insert(option.name.to_owned(), value);
-                add(options);
             }
         }
     }
