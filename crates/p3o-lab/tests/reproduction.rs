@@ -7,7 +7,7 @@ use p3o::{Algorithm, ConfigError, Error, Request};
 use p3o_lab::reproduce::data::{Curve, Kind};
 use p3o_lab::reproduce::report::{self, document};
 use p3o_lab::reproduce::results::{Known, Outcome};
-use p3o_lab::reproduce::{PAPER, Plan, Results, Row, Scale};
+use p3o_lab::reproduce::{BENCHMARK, PAPER, Plan, Results, Row, Scale};
 use std::collections::HashSet;
 use std::path::Path;
 
@@ -55,10 +55,16 @@ fn every_experiment_can_be_planned_at_every_scale() {
 
 #[test]
 fn our_row_is_what_the_quick_preset_trains() {
-    let cpu = plan(&["pointgoal"], "cpu", Some(1));
-    let ours = &cpu.jobs[runs(&cpu, (0, 0), "P3O")[0]].config;
+    let experiments = BENCHMARK.named(&["goal".into()]).unwrap();
+    let cpu = Plan::new(experiments, Scale::named("cpu").unwrap(), Some(1), Path::new("out")).unwrap();
+    let row = |name: &str| &cpu.jobs[runs(&cpu, (0, 0), name)[0]].config;
     let request = Request { seed: Some(100), ..Request::new("PointGoal", Algorithm::P3o.into()) };
-    assert_eq!(request.resolve().unwrap().config.difference(ours), None);
+    let quick = request.resolve().unwrap().config;
+    assert_eq!(quick.difference(row("P3O (κ = 2)")), None);
+    // What the trials chose has another kappa, and nothing else.
+    let mut chosen = quick.clone();
+    chosen.set("p3o.kappa=5").unwrap();
+    assert_eq!(chosen.difference(row("P3O")), None);
 }
 
 /// The runs of the curve of this name in a group of a plan.
