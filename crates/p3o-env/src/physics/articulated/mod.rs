@@ -6,11 +6,13 @@ mod collide;
 mod constraints;
 pub mod cubes;
 mod engine;
+mod links;
 pub mod model;
 mod newton;
 mod planar;
 mod spatial;
 mod tree;
+mod twins;
 
 pub use engine::{Contact, Moments};
 use model::Kind;
