@@ -3,6 +3,7 @@
 pub mod ant;
 pub mod articulated;
 pub mod contact;
+pub(crate) mod lanes;
 mod line;
 pub mod particles;
 pub mod point;

@@ -1,55 +1,59 @@
 //! Vectors, quaternions and rotations.
 
-pub(crate) type Vec3 = [f64; 3];
+use super::lanes::Lanes;
+
+pub(crate) type Vec3<T = f64> = [T; 3];
 pub(crate) type Quat = [f64; 4];
 /// Columns are the axes of the turned frame: `m[i][j]` is component i of axis j.
-pub(crate) type Mat3 = [[f64; 3]; 3];
+pub(crate) type Mat3<T = f64> = [[T; 3]; 3];
 
-#[inline]
-pub(crate) fn dot(a: Vec3, b: Vec3) -> f64 {
+#[inline(always)]
+pub(crate) fn dot<T: Lanes>(a: Vec3<T>, b: Vec3<T>) -> T {
     a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 }
 
-#[inline]
-pub(crate) fn cross(a: Vec3, b: Vec3) -> Vec3 {
+#[inline(always)]
+pub(crate) fn cross<T: Lanes>(a: Vec3<T>, b: Vec3<T>) -> Vec3<T> {
     [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
 }
 
 /// `a + s b`
-#[inline]
-pub(crate) fn add(a: Vec3, s: f64, b: Vec3) -> Vec3 {
+#[inline(always)]
+pub(crate) fn add<T: Lanes>(a: Vec3<T>, s: T, b: Vec3<T>) -> Vec3<T> {
     [a[0] + s * b[0], a[1] + s * b[1], a[2] + s * b[2]]
 }
 
-#[inline]
-pub(crate) fn sub(a: Vec3, b: Vec3) -> Vec3 {
+/// `a + b`
+#[inline(always)]
+pub(crate) fn sum<T: Lanes>(a: Vec3<T>, b: Vec3<T>) -> Vec3<T> {
+    [a[0] + b[0], a[1] + b[1], a[2] + b[2]]
+}
+
+#[inline(always)]
+pub(crate) fn sub<T: Lanes>(a: Vec3<T>, b: Vec3<T>) -> Vec3<T> {
     [a[0] - b[0], a[1] - b[1], a[2] - b[2]]
 }
 
-#[inline]
-pub(crate) fn scale(s: f64, a: Vec3) -> Vec3 {
+#[inline(always)]
+pub(crate) fn scale<T: Lanes>(s: T, a: Vec3<T>) -> Vec3<T> {
     [s * a[0], s * a[1], s * a[2]]
 }
 
-#[inline]
-pub(crate) fn times(m: &Mat3, v: Vec3) -> Vec3 {
+#[inline(always)]
+pub(crate) fn times<T: Lanes>(m: &Mat3<T>, v: Vec3<T>) -> Vec3<T> {
     [dot(m[0], v), dot(m[1], v), dot(m[2], v)]
 }
 
-#[inline]
-pub(crate) fn column(m: &Mat3, j: usize) -> Vec3 {
+#[inline(always)]
+pub(crate) fn column<T: Lanes>(m: &Mat3<T>, j: usize) -> Vec3<T> {
     [m[0][j], m[1][j], m[2][j]]
 }
 
-#[inline]
-pub(crate) fn product(a: &Mat3, b: &Mat3) -> Mat3 {
-    let mut c = [[0.0; 3]; 3];
-    for i in 0..3 {
-        for j in 0..3 {
-            c[i][j] = a[i][0] * b[0][j] + a[i][1] * b[1][j] + a[i][2] * b[2][j];
-        }
-    }
-    c
+#[inline(always)]
+pub(crate) fn product<T: Lanes>(a: &Mat3<T>, b: &Mat3<T>) -> Mat3<T> {
+    let entry = |i: usize, j: usize| a[i][0] * b[0][j] + a[i][1] * b[1][j] + a[i][2] * b[2][j];
+    let row = |i: usize| [entry(i, 0), entry(i, 1), entry(i, 2)];
+    [row(0), row(1), row(2)]
 }
 
 /// The rotation that a unit quaternion stands for.
@@ -96,11 +100,11 @@ pub(crate) fn turned(q: Quat, omega: Vec3, seconds: f64) -> Quat {
 
 pub(crate) const IDENTITY: Mat3 = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
 
-/// A turn by an angle about an axis of length 1.
-pub(crate) fn about(axis: Vec3, angle: f64) -> Mat3 {
-    let (s, c) = libm::sincos(angle);
+/// A turn by an angle, given by its sine and cosine, about an axis of length 1.
+#[inline(always)]
+pub(crate) fn about<T: Lanes>(axis: Vec3<T>, (s, c): (T, T)) -> Mat3<T> {
     let [x, y, z] = axis;
-    let [a, b, d] = scale(1.0 - c, axis);
+    let [a, b, d] = scale(T::each(|_| 1.0) - c, axis);
     [
         [c + x * a, x * b - z * s, x * d + y * s],
         [y * a + z * s, c + y * b, y * d - x * s],

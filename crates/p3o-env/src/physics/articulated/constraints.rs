@@ -30,6 +30,8 @@ pub(super) struct Block<const W: usize, const K: usize> {
     pub offset: [f64; K],
     /// Number of the contact, if it is one.
     pub contact: Option<usize>,
+    /// By which it is known again a moment later: its number among the blocks, unless something better is known.
+    pub key: usize,
 }
 
 /// `J a + offset` of every row of a block.
@@ -77,6 +79,7 @@ impl<const W: usize, const K: usize> Block<W, K> {
             weight: 0.0,
             offset: [0.0; K],
             contact: None,
+            key: 0,
         }
     }
 
@@ -102,25 +105,32 @@ impl<const W: usize, const K: usize> Block<W, K> {
     pub fn soften<const N: usize>(&mut self, soft: &Soft, x: f64, scale: f64, v: &[f64; N]) {
         let (stiffness, damping, impedance) = reference(soft, x);
         self.weight = 1.0 / ((1.0 - impedance) * scale / impedance).max(1e-15);
-        for k in 0..self.len {
-            self.offset[k] = damping * self.dot(k, v);
-        }
+        self.offset = self.times(v).map(|rate| damping * rate);
         self.offset[0] += stiffness * impedance * x;
     }
 
+    /// `J a` of every row.
     #[inline]
-    fn dot<const N: usize>(&self, k: usize, a: &[f64; N]) -> f64 {
-        let mut sum = 0.0;
-        for (j, dof) in self.rows[k][..self.width].iter().zip(&self.dofs) {
-            sum += j * a[usize::from(*dof)];
+    fn times<const N: usize>(&self, a: &[f64; N]) -> [f64; K] {
+        let mut own = [0.0; W];
+        for (own, dof) in own.iter_mut().zip(&self.dofs[..self.width]) {
+            *own = a[usize::from(*dof)];
         }
-        sum
+        let mut products = [0.0; K];
+        for (product, row) in products.iter_mut().zip(&self.rows[..self.len]) {
+            let mut sum = 0.0;
+            for i in 0..self.width.min(W) {
+                sum += row[i] * own[i];
+            }
+            *product = sum;
+        }
+        products
     }
 
     pub fn values<const N: usize>(&self, a: &[f64; N]) -> Values<K> {
-        let mut values = [0.0; K];
+        let mut values = self.times(a);
         for k in 0..self.len {
-            values[k] = self.dot(k, a) + self.offset[k];
+            values[k] += self.offset[k];
         }
         values
     }
@@ -169,10 +179,10 @@ impl<const W: usize, const K: usize> Block<W, K> {
         forces
     }
 
-    /// The active edges' share of the quadratic problem: `-weight J' offset` is added to the right, and the rows and weights are returned
-    /// whose sum of `weight J' J` is to be added to the matrix.
-    fn load<const N: usize>(&self, active: u16, right: &mut [f64; N]) -> Share<W, K> {
-        let mut share = Share { rows: [[0.0; W]; K], weights: [0.0; K], len: 0 };
+    /// The active edges' share of the quadratic problem: `-weight J' offset` is added to the right, and `add` is called with the rows and
+    /// weights whose sum of `weight J' J` is to be added to the matrix: one for each tangent at most, and one for the normal.
+    #[inline(always)]
+    fn load<const N: usize>(&self, active: u16, right: &mut [f64; N], mut add: impl FnMut(&[f64; W], f64)) {
         let mut normal = if active & 1 == 1 { self.plain } else { 0.0 };
         let mut pull = [0.0; K];
         pull[0] = normal * self.offset[0];
@@ -181,7 +191,7 @@ impl<const W: usize, const K: usize> Block<W, K> {
             match both {
                 0 => {}
                 3 => {
-                    share.push(&self.rows[k], 2.0 * mu * mu * self.weight);
+                    add(&self.rows[k], 2.0 * mu * mu * self.weight);
                     normal += 2.0;
                     pull[0] += 2.0 * self.offset[0];
                     pull[k] = 2.0 * mu * mu * self.offset[k];
@@ -189,7 +199,7 @@ impl<const W: usize, const K: usize> Block<W, K> {
                 _ => {
                     let sign = if both == 1 { mu } else { -mu };
                     let edge = std::array::from_fn(|i| self.rows[0][i] + sign * self.rows[k][i]);
-                    share.push(&edge, self.weight);
+                    add(&edge, self.weight);
                     let offset = self.offset[0] + sign * self.offset[k];
                     pull[0] += offset;
                     pull[k] = sign * offset;
@@ -197,7 +207,7 @@ impl<const W: usize, const K: usize> Block<W, K> {
             }
         }
         if normal > 0.0 {
-            share.push(&self.rows[0], normal * self.weight);
+            add(&self.rows[0], normal * self.weight);
         }
         for k in 0..self.len {
             let factor = self.weight * pull[k];
@@ -207,14 +217,13 @@ impl<const W: usize, const K: usize> Block<W, K> {
                 }
             }
         }
-        share
     }
 
     pub fn load_tree<const N: usize>(&self, active: u16, matrix: &mut Rows<N, W>, right: &mut [f64; N]) {
-        let share = self.load(active, right);
-        for d in 0..self.width {
-            let sum = &mut matrix.0[usize::from(self.dofs[d])];
-            for (row, weight) in share.rows.iter().zip(&share.weights).take(share.len) {
+        let dofs = &self.dofs[..self.width];
+        self.load(active, right, |row, weight| {
+            for (d, dof) in dofs.iter().enumerate() {
+                let sum = &mut matrix.0[usize::from(*dof)];
                 let factor = weight * row[d];
                 if self.start == 0 {
                     add_row(sum, d, factor, row);
@@ -224,20 +233,20 @@ impl<const W: usize, const K: usize> Block<W, K> {
                     }
                 }
             }
-        }
+        });
     }
 
     pub fn load_full<const N: usize>(&self, active: u16, matrix: &mut Full<N>, right: &mut [f64; N]) {
-        let share = self.load(active, right);
-        for d in 0..self.width {
-            let sum = &mut matrix.0[usize::from(self.dofs[d])];
-            for (row, weight) in share.rows.iter().zip(&share.weights).take(share.len) {
+        let dofs = &self.dofs[..self.width];
+        self.load(active, right, |row, weight| {
+            for (d, dof) in dofs.iter().enumerate() {
+                let sum = &mut matrix.0[usize::from(*dof)];
                 let factor = weight * row[d];
-                for (j, dof) in row[..=d].iter().zip(&self.dofs) {
+                for (j, dof) in row[..=d].iter().zip(dofs) {
                     sum[usize::from(*dof)] += factor * j;
                 }
             }
-        }
+        });
     }
 
     /// Lays the rows along the way from the root to `leaf`, less the first `start` steps.
@@ -247,21 +256,6 @@ impl<const W: usize, const K: usize> Block<W, K> {
         for (dof, step) in self.dofs.iter_mut().zip(&tree.chain[leaf][start..=tree.depth[leaf]]) {
             *dof = *step as u8;
         }
-    }
-}
-
-/// Rows J with weights: a block's share of the matrix is the sum of `weight J' J`. A tangent gives one at most, and so does the normal.
-struct Share<const W: usize, const K: usize> {
-    rows: [[f64; W]; K],
-    weights: [f64; K],
-    len: usize,
-}
-
-impl<const W: usize, const K: usize> Share<W, K> {
-    fn push(&mut self, row: &[f64; W], weight: f64) {
-        self.rows[self.len] = *row;
-        self.weights[self.len] = weight;
-        self.len += 1;
     }
 }
 
@@ -289,7 +283,7 @@ impl<const W: usize, const K: usize> Blocks<W, K> {
         }
         let block = &mut self.room[self.len];
         self.len += 1;
-        (block.len, block.plain, block.contact, block.is_chain) = (1, 1.0, None, true);
+        (block.len, block.plain, block.contact, block.is_chain, block.key) = (1, 1.0, None, true, self.len);
         block
     }
 }

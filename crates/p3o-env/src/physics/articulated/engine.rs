@@ -190,11 +190,12 @@ where
             problem.force[spring.dof] -= spring.stiffness * (qpos[spring.position] - spring.rest);
         }
         let tree = self.mechanism.tree();
-        for limit in &self.limits {
+        for (number, limit) in self.limits.iter().enumerate() {
             let value = qpos[limit.position];
             for (sign, distance) in [(1.0, value - limit.range[0]), (-1.0, limit.range[1] - value)] {
                 if distance < limit.margin {
                     let block = problem.blocks.next();
+                    block.key = number;
                     block.along(tree, limit.dof, tree.depth[limit.dof]);
                     block.rows[0][0] = sign;
                     block.soften(&limit.soft, distance - limit.margin, limit.weight, qvel);

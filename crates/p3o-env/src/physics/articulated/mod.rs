@@ -7,6 +7,7 @@ mod constraints;
 mod convex;
 pub mod cubes;
 mod engine;
+mod links;
 pub mod model;
 mod newton;
 mod obstacle;
@@ -15,6 +16,7 @@ mod pusher;
 mod spatial;
 pub mod tether;
 mod tree;
+mod twins;
 
 pub use engine::{Contact, Moments};
 use model::Kind;

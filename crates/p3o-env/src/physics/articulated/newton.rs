@@ -18,7 +18,10 @@ pub(super) struct Problem<const N: usize, const D: usize, const K: usize> {
     /// Of every block at the solution.
     pub values: Vec<Values<K>>,
     ahead: Vec<Values<K>>,
+    /// The active edges of every block, and which block that was.
     active: Vec<u16>,
+    keys: Vec<usize>,
+    before: Vec<(usize, u16)>,
 }
 
 impl<const N: usize, const D: usize, const K: usize> Problem<N, D, K> {
@@ -31,6 +34,8 @@ impl<const N: usize, const D: usize, const K: usize> Problem<N, D, K> {
             values: Vec::with_capacity(blocks),
             ahead: Vec::with_capacity(blocks),
             active: Vec::with_capacity(blocks),
+            keys: Vec::with_capacity(blocks),
+            before: Vec::with_capacity(blocks),
         }
     }
 
@@ -39,22 +44,11 @@ impl<const N: usize, const D: usize, const K: usize> Problem<N, D, K> {
     pub fn minimize(&mut self, tree: &Tree<N, D>, guess: &[f64; N]) -> [f64; N] {
         self.values.clear();
         if self.blocks.is_empty() {
-            self.active.clear();
+            self.forget();
             return { self.mass }.solve(tree, &self.force);
         }
         let mut a = *guess;
-        // Where as many blocks were active a moment ago, the same edges are the better guess.
-        let remembers = self.active.len() == self.blocks.len();
-        if !remembers {
-            self.active.clear();
-        }
-        for block in self.blocks.iter() {
-            let values = block.values(&a);
-            if !remembers {
-                self.active.push(block.below(&values));
-            }
-            self.values.push(values);
-        }
+        self.guess(&a);
         for turn in 0..MAX_STEPS {
             let target = self.solve(tree);
             self.ahead.clear();
@@ -64,14 +58,9 @@ impl<const N: usize, const D: usize, const K: usize> Problem<N, D, K> {
                 same &= block.below(&values) == *active;
                 self.ahead.push(values);
             }
-            let (mut step, mut size) = (0.0, 0.0);
-            for i in 0..N {
-                step += (target[i] - a[i]) * (target[i] - a[i]);
-                size += target[i] * target[i];
-            }
             // Either the same edges push at both ends, and the quadratic's minimum is the function's; or an edge is at its
             // target to the last digit, and it does not matter on which side.
-            if same || step <= 1e-30 * size {
+            if same || is_same(&target, &a) {
                 std::mem::swap(&mut self.values, &mut self.ahead);
                 return target;
             }
@@ -99,9 +88,27 @@ impl<const N: usize, const D: usize, const K: usize> Problem<N, D, K> {
         a
     }
 
+    /// Guesses the active edges: for blocks that there were a moment ago those that pushed then, for new ones those that would at `a`.
+    fn guess(&mut self, a: &[f64; N]) {
+        self.before.clear();
+        self.before.extend(self.keys.drain(..).zip(self.active.drain(..)));
+        let mut old = self.before.iter().peekable();
+        for block in self.blocks.iter() {
+            // Keys mostly rise; where they do not, the guess is worse.
+            while old.next_if(|(key, _)| *key < block.key).is_some() {}
+            let active = match old.next_if(|(key, _)| *key == block.key) {
+                Some((_, active)) => *active,
+                None => block.below(&block.values(a)),
+            };
+            self.keys.push(block.key);
+            self.active.push(active);
+        }
+    }
+
     /// Forgets which edges were active.
     pub fn forget(&mut self) {
         self.active.clear();
+        self.keys.clear();
     }
 
     /// The minimum of the quadratic that the active edges make.
@@ -137,4 +144,14 @@ impl<const N: usize, const D: usize, const K: usize> Problem<N, D, K> {
             (slope, curvature)
         })
     }
+}
+
+/// Whether they are the same to the last digits.
+fn is_same<const N: usize>(a: &[f64; N], b: &[f64; N]) -> bool {
+    let (mut step, mut size) = (0.0, 0.0);
+    for i in 0..N {
+        step += (a[i] - b[i]) * (a[i] - b[i]);
+        size += a[i] * a[i];
+    }
+    step <= 1e-30 * size
 }

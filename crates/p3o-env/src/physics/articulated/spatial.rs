@@ -3,81 +3,21 @@
 //! As in MuJoCo, motions and forces of a tree are taken about the centre of mass of that whole tree, with axes of the world:
 //! six numbers, turning before moving. Bodies without joints are part of the link that they are fixed to.
 
-#![expect(clippy::needless_range_loop, reason = "several arrays share each index, as in the formulas")]
-
 use super::collide::{Solid, Touch, radius, tangents, touches};
 use super::constraints::{Block, Blocks};
 use super::cubes;
 use super::engine::{Contact, Mechanism, Moments};
+use super::links::{
+    Form, Frame, Hinge, Mass, Node, Round, Six, angular, go, inner, linear, momentum, plus, scaled, six, turning,
+};
 use super::model::{Kind, Model, Pair, Shape};
 use super::newton::Problem;
 use super::obstacle::Obstacle;
 use super::tree::{Rows, Tree};
+use super::twins::Twins;
 use crate::physics::space::{
-    IDENTITY, Mat3, Vec3, about, add, column, cross, dot, matrix, normalized, product, scale, sub, times, turned,
+    IDENTITY, Mat3, Vec3, add, column, cross, dot, matrix, normalized, product, scale, sub, times, turned,
 };
-
-type Six = [f64; 6];
-
-fn angular(v: &Six) -> Vec3 {
-    [v[0], v[1], v[2]]
-}
-
-fn linear(v: &Six) -> Vec3 {
-    [v[3], v[4], v[5]]
-}
-
-fn six(a: Vec3, b: Vec3) -> Six {
-    [a[0], a[1], a[2], b[0], b[1], b[2]]
-}
-
-#[inline]
-fn accumulate(sum: &mut Six, s: f64, v: &Six) {
-    for i in 0..6 {
-        sum[i] += s * v[i];
-    }
-}
-
-#[inline]
-fn inner(a: &Six, b: &Six) -> f64 {
-    a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3] + a[4] * b[4] + a[5] * b[5]
-}
-
-/// How a motion changes that is fixed to something moving at `v`.
-#[inline]
-fn carried(v: &Six, motion: &Six) -> Six {
-    let (w, u) = (angular(v), linear(v));
-    let (a, b) = (angular(motion), linear(motion));
-    six(cross(w, a), add(cross(w, b), 1.0, cross(u, a)))
-}
-
-/// The same for a force.
-#[inline]
-fn carried_force(v: &Six, force: &Six) -> Six {
-    let (w, u) = (angular(v), linear(v));
-    let (a, b) = (angular(force), linear(force));
-    six(add(cross(w, a), 1.0, cross(u, b)), cross(w, b))
-}
-
-/// Inertia times motion; the inertia as in [`Moments`].
-#[inline]
-fn momentum(i: &[f64; 10], v: &Six) -> Six {
-    let (w, u, h) = (angular(v), linear(v), [i[6], i[7], i[8]]);
-    let turn = [
-        i[0] * w[0] + i[3] * w[1] + i[4] * w[2],
-        i[3] * w[0] + i[1] * w[1] + i[5] * w[2],
-        i[4] * w[0] + i[5] * w[1] + i[2] * w[2],
-    ];
-    six(add(turn, 1.0, cross(h, u)), add(scale(i[9], u), -1.0, cross(h, w)))
-}
-
-/// Mass, centre of mass and inertia about it.
-#[derive(Clone, Copy, Debug)]
-struct Mass {
-    mass: f64,
-    com: Vec3,
-    inertia: Mat3,
-}
 
 impl Mass {
     const NONE: Mass = Mass { mass: 0.0, com: [0.0; 3], inertia: [[0.0; 3]; 3] };
@@ -103,7 +43,7 @@ impl Mass {
     }
 
     /// The inertia across and along an axis beyond that, if it is round about one of these.
-    fn round(&self, axes: impl Iterator<Item = Vec3>) -> Option<(f64, Vec3)> {
+    fn round(&self, axes: impl Iterator<Item = Vec3>) -> Option<Round> {
         let i = &self.inertia;
         let trace = i[0][0] + i[1][1] + i[2][2];
         axes.into_iter().find_map(|axis| {
@@ -115,79 +55,34 @@ impl Mass {
             };
             (0..9)
                 .all(|k| fits(k / 3, k % 3))
-                .then(|| (across, scale((along - across).abs().sqrt(), axis)))
+                .then(|| Round { across, lack: scale((along - across).abs().sqrt(), axis) })
                 .filter(|_| along <= across)
         })
     }
-
-    /// The spatial inertia when its frame has these axes and its centre is at `h` from the tree's centre.
-    fn about(&self, axes: &Mat3, h: Vec3) -> [f64; 10] {
-        let local = product(axes, &self.inertia);
-        let entry = |i: usize, j: usize| dot(local[i], axes[j]);
-        let (m, square) = (self.mass, dot(h, h));
-        [
-            entry(0, 0) + m * (square - h[0] * h[0]),
-            entry(1, 1) + m * (square - h[1] * h[1]),
-            entry(2, 2) + m * (square - h[2] * h[2]),
-            entry(0, 1) - m * h[0] * h[1],
-            entry(0, 2) - m * h[0] * h[2],
-            entry(1, 2) - m * h[1] * h[2],
-            m * h[0],
-            m * h[1],
-            m * h[2],
-            m,
-        ]
-    }
-}
-
-/// The same for one that is round: `across` the same in all directions, less the square of `lack` along it.
-#[inline]
-fn round_about(mass: f64, across: f64, lack: Vec3, h: Vec3) -> [f64; 10] {
-    let [u, k] = [lack, scale(mass, h)];
-    let (x, y, z) = (h[0] * k[0], h[1] * k[1], h[2] * k[2]);
-    [
-        across + y + z - u[0] * u[0],
-        across + x + z - u[1] * u[1],
-        across + x + y - u[2] * u[2],
-        -h[0] * k[1] - u[0] * u[1],
-        -h[0] * k[2] - u[0] * u[2],
-        -h[1] * k[2] - u[1] * u[2],
-        k[0],
-        k[1],
-        k[2],
-        mass,
-    ]
 }
 
 /// Bodies that move as one.
 #[derive(Clone, Debug)]
-struct Link {
-    parent: usize,
+pub(super) struct Link {
+    pub parent: usize,
     /// Which tree it belongs to.
-    tree: usize,
-    pos: Vec3,
-    /// None if it is not turned.
-    turn: Option<Mat3>,
-    mass: Mass,
-    round: Option<(f64, Vec3)>,
-    joints: std::ops::Range<usize>,
-    dofs: std::ops::Range<usize>,
+    pub tree: usize,
+    pub form: Form,
+    pub joints: std::ops::Range<usize>,
+    pub dofs: std::ops::Range<usize>,
     /// Whether its tree begins with a free joint, and then whether this link does.
-    floats: bool,
+    pub floats: bool,
     is_free: bool,
+    /// Whether it is no twin.
+    is_alone: bool,
 }
 
 #[derive(Clone, Debug)]
-struct Joint {
-    kind: Kind,
-    dof: usize,
-    position: usize,
-    pos: Vec3,
-    is_centred: bool,
-    axis: Vec3,
-    /// The number and sign of the axis, if it is one of the frame's.
-    plain: Option<(usize, f64)>,
-    reference: f64,
+pub(super) struct Joint {
+    pub kind: Kind,
+    pub dof: usize,
+    pub position: usize,
+    pub hinge: Hinge,
 }
 
 /// A body in its link's frame.
@@ -209,25 +104,18 @@ struct Fixed {
 
 impl Fixed {
     /// Moves a solid to where its link is now.
-    fn put(&self, node: &Node, solid: &mut Solid) {
-        solid.pos = add(node.at, 1.0, times(&node.axes, self.pos));
-        solid.axis = times(&node.axes, column(&self.axes, 2));
+    fn put(&self, frame: &Frame, solid: &mut Solid) {
+        solid.pos = frame.place(self.pos);
+        self.turn(frame, solid);
+    }
+
+    /// Turns it as its link is.
+    fn turn(&self, frame: &Frame, solid: &mut Solid) {
+        solid.axis = times(&frame.axes, column(&self.axes, 2));
         if self.is_angular {
-            solid.axes = product(&node.axes, &self.axes);
+            solid.axes = product(&frame.axes, &self.axes);
         }
     }
-}
-
-/// Where a link is and how it moves.
-#[derive(Clone, Copy, Debug)]
-struct Node {
-    at: Vec3,
-    axes: Mat3,
-    com: Vec3,
-    composite: [f64; 10],
-    velocity: Six,
-    acceleration: Six,
-    force: Six,
 }
 
 #[derive(Clone, Debug)]
@@ -249,6 +137,9 @@ struct Near {
 /// Pairs that are further apart than this are not looked at until a geom has moved half as far.
 const GAP: f64 = 0.1;
 
+/// What is higher over the ground than this and its margin has no contact there, whatever rounding does.
+const SLACK: f64 = 1e-9;
+
 /// A body in space with its poses of the last evaluation. The world stands first in every list.
 #[derive(Clone, Debug)]
 pub(super) struct Spatial<const N: usize, const D: usize, const K: usize> {
@@ -260,12 +151,15 @@ pub(super) struct Spatial<const N: usize, const D: usize, const K: usize> {
     nears: Vec<Near>,
     /// Whether parts of it can touch each other.
     folds: bool,
-    /// Pairs on the ground, then those that were less than [`GAP`] apart when places were last kept.
+    /// Pairs that were less than [`GAP`] apart when places were last kept; all, where parts cannot touch each other.
     close: Vec<usize>,
     kept: Vec<Vec3>,
     fixed: Vec<Fixed>,
     solids: Vec<Solid>,
     nodes: [Node; N],
+    /// Links that are computed two at a time, and all others.
+    twins: Twins,
+    alone: Vec<usize>,
     motions: [Six; N],
     /// Masses and centres of mass of the trees.
     masses: Vec<f64>,
@@ -278,7 +172,7 @@ pub(super) struct Spatial<const N: usize, const D: usize, const K: usize> {
 impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
     pub fn new(model: &'static Model, tree: Tree<N, D>) -> Spatial<N, D, K> {
         assert!(model.density == 0.0 && model.viscosity == 0.0, "only planar bodies swim");
-        let Layout { links, joints, parts, masses } = Layout::new(model);
+        let Layout { mut links, joints, parts, masses } = Layout::new(model);
         assert!(links.len() <= N, "{} has more links than degrees of freedom", model.name);
         let fixed: Vec<Fixed> = model
             .geoms
@@ -298,14 +192,17 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
             axes: fixed.axes,
         });
         let node = Node {
-            at: [0.0; 3],
-            axes: IDENTITY,
+            frame: Frame { at: [0.0; 3], axes: IDENTITY },
             com: [0.0; 3],
             composite: [0.0; 10],
             velocity: [0.0; 6],
             acceleration: six([0.0; 3], scale(-1.0, model.gravity)),
             force: [0.0; 6],
         };
+        let twins = Twins::new(&links, &joints);
+        for (b, link) in links.iter_mut().enumerate() {
+            link.is_alone = !twins.has(b);
+        }
         Spatial {
             model,
             folds: model.pairs.iter().any(|pair| model.geoms[pair.geoms[0]].shape != Shape::Plane),
@@ -316,6 +213,8 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
             joints,
             solids: solids.collect(),
             nodes: [node; N],
+            alone: (1..links.len()).filter(|b| links[*b].is_alone).collect(),
+            twins,
             motions: [[0.0; 6]; N],
             centres: vec![[0.0; 3]; masses.len()],
             masses,
@@ -330,66 +229,45 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
 
     /// Places and axes from the root on. Motions that turn are left as an axis and its place.
     fn pose(&mut self, qpos: &[f64]) {
-        self.centres.fill([0.0; 3]);
-        for (b, link) in self.links.iter().enumerate().skip(1) {
-            let parent = &self.nodes[link.parent];
-            let mut at = add(parent.at, 1.0, times(&parent.axes, link.pos));
-            let mut axes = link.turn.as_ref().map_or(parent.axes, |turn| product(&parent.axes, turn));
+        for b in &self.alone {
+            let link = &self.links[*b];
+            let mut frame = link.form.begin(&self.nodes[link.parent].frame);
             for joint in &self.joints[link.joints.clone()] {
-                let q = &qpos[joint.position..];
-                let anchor = if joint.is_centred { at } else { add(at, 1.0, times(&axes, joint.pos)) };
+                let (q, dof) = (&qpos[joint.position..], joint.dof);
                 match joint.kind {
-                    Kind::Hinge => {
-                        let angle = q[0] - joint.reference;
-                        let axis = match joint.plain {
-                            Some((k, sign)) => {
-                                let axis = scale(sign, column(&axes, k));
-                                let (s, c) = libm::sincos(sign * angle);
-                                let (i, j) = ((k + 1) % 3, (k + 2) % 3);
-                                for row in &mut axes {
-                                    (row[i], row[j]) = (c * row[i] + s * row[j], c * row[j] - s * row[i]);
-                                }
-                                axis
-                            }
-                            None => {
-                                let axis = times(&axes, joint.axis);
-                                axes = product(&axes, &about(joint.axis, angle));
-                                axis
-                            }
-                        };
-                        self.motions[joint.dof] = six(axis, anchor);
-                    }
+                    Kind::Hinge => self.motions[dof] = frame.turn(&joint.hinge, q[0]),
                     Kind::Slide => {
-                        let axis = times(&axes, joint.axis);
-                        self.motions[joint.dof] = six([0.0; 3], axis);
-                        at = add(at, q[0] - joint.reference, axis);
-                        continue;
+                        let axis = times(&frame.axes, joint.hinge.axis);
+                        self.motions[dof] = six([0.0; 3], axis);
+                        frame.at = add(frame.at, q[0] - joint.hinge.reference, axis);
                     }
                     Kind::Free => {
-                        at = [q[0], q[1], q[2]];
-                        axes = matrix(normalized([q[3], q[4], q[5], q[6]]));
+                        let axes = matrix(normalized([q[3], q[4], q[5], q[6]]));
+                        frame = Frame { at: [q[0], q[1], q[2]], axes };
                         for i in 0..3 {
-                            self.motions[joint.dof + i] = [0.0; 6];
-                            self.motions[joint.dof + i][3 + i] = 1.0;
-                            self.motions[joint.dof + 3 + i] = six(column(&axes, i), at);
+                            self.motions[dof + i] = [0.0; 6];
+                            self.motions[dof + i][3 + i] = 1.0;
+                            self.motions[dof + 3 + i] = six(column(&axes, i), frame.at);
                         }
-                        continue;
                     }
                     Kind::Ball => {
-                        axes = product(&axes, &matrix(normalized([q[0], q[1], q[2], q[3]])));
+                        let anchor = frame.place(joint.hinge.pos);
+                        frame.axes = product(&frame.axes, &matrix(normalized([q[0], q[1], q[2], q[3]])));
                         for i in 0..3 {
-                            self.motions[joint.dof + i] = six(column(&axes, i), anchor);
+                            self.motions[dof + i] = six(column(&frame.axes, i), anchor);
                         }
+                        frame.at = sub(anchor, times(&frame.axes, joint.hinge.pos));
                     }
                 }
-                if !joint.is_centred {
-                    at = sub(anchor, times(&axes, joint.pos));
-                }
             }
-            let com = add(at, 1.0, times(&axes, link.mass.com));
-            self.centres[link.tree] = add(self.centres[link.tree], link.mass.mass, com);
-            let node = &mut self.nodes[b];
-            (node.at, node.axes, node.com) = (at, axes, com);
+            let node = &mut self.nodes[*b];
+            (node.frame, node.com) = (frame, frame.place(link.form.mass.com));
+        }
+        self.twins.pose(qpos, &mut self.nodes);
+        self.centres.fill([0.0; 3]);
+        for (link, node) in self.links.iter().zip(&self.nodes).skip(1) {
+            let centre = &mut self.centres[link.tree];
+            *centre = add(*centre, link.form.mass.mass, node.com);
         }
         for (centre, mass) in self.centres.iter_mut().zip(&self.masses) {
             *centre = scale(1.0 / mass, *centre);
@@ -398,55 +276,49 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
 
     /// Motions and inertias about the centres of mass, velocities, and what it takes to keep joints from accelerating.
     fn motion(&mut self, qvel: &[f64; N]) {
-        for (b, link) in self.links.iter().enumerate().skip(1) {
+        for b in &self.alone {
+            let link = &self.links[*b];
             let parent = &self.nodes[link.parent];
             let centre = self.centres[link.tree];
             let (mut v, mut a) = (parent.velocity, parent.acceleration);
             for joint in &self.joints[link.joints.clone()] {
-                let mut dof = joint.dof;
-                let mut turns = 1;
+                let mut turns = joint.dof..joint.dof + joint.kind.velocities();
                 match joint.kind {
                     Kind::Slide => {
-                        let step: Six = self.motions[dof].map(|m| qvel[dof] * m);
-                        accumulate(&mut a, 1.0, &carried(&v, &step));
-                        accumulate(&mut v, 1.0, &step);
+                        go(&mut v, &mut a, &scaled(qvel[joint.dof], &self.motions[joint.dof]));
                         continue;
                     }
                     Kind::Free => {
                         for i in 0..3 {
-                            v[3 + i] += qvel[dof + i];
+                            v[3 + i] += qvel[joint.dof + i];
                         }
-                        (dof, turns) = (dof + 3, 3);
+                        turns.start += 3;
                     }
-                    Kind::Ball => turns = 3,
-                    Kind::Hinge => {}
+                    Kind::Ball | Kind::Hinge => {}
                 }
                 let mut step = [0.0; 6];
-                for dof in dof..dof + turns {
-                    let motion = &mut self.motions[dof];
-                    let (axis, place) = (angular(motion), linear(motion));
-                    *motion = six(axis, cross(axis, sub(centre, place)));
-                    accumulate(&mut step, qvel[dof], motion);
+                for (motion, rate) in self.motions[turns.clone()].iter_mut().zip(&qvel[turns]) {
+                    *motion = turning(motion, centre);
+                    step = plus(&step, &scaled(*rate, motion));
                 }
                 // Where several turn at once, all are carried by what moves before them.
-                accumulate(&mut a, 1.0, &carried(&v, &step));
-                accumulate(&mut v, 1.0, &step);
+                go(&mut v, &mut a, &step);
             }
-            let node = &mut self.nodes[b];
-            let h = sub(node.com, centre);
-            let inertia = match link.round {
-                Some((across, lack)) => round_about(link.mass.mass, across, times(&node.axes, lack), h),
-                None => link.mass.about(&node.axes, h),
-            };
-            let mut force = momentum(&inertia, &a);
-            accumulate(&mut force, 1.0, &carried_force(&v, &momentum(&inertia, &v)));
+            let node = &mut self.nodes[*b];
+            let (inertia, force) = link.form.weigh(&node.frame.axes, sub(node.com, centre), &v, &a);
             (node.composite, node.velocity, node.acceleration, node.force) = (inertia, v, a, force);
         }
+        self.twins.motion(qvel, &self.centres, &mut self.nodes, &mut self.motions);
     }
 
     /// The mass matrix and the bias, from the leaves to the root.
     fn inertia(&mut self, mass: &mut Rows<N, D>, force: &mut [f64; N]) {
+        self.twins.inertia(&self.tree, &self.motions, mass, force);
         for (b, link) in self.links.iter().enumerate().skip(1).rev() {
+            if !link.is_alone {
+                self.twins.give(b, &mut self.nodes);
+                continue;
+            }
             let (composite, pull) = (self.nodes[b].composite, self.nodes[b].force);
             let mut dofs = link.dofs.clone();
             if link.is_free {
@@ -472,11 +344,7 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
                 }
             }
             if link.parent > 0 {
-                let parent = &mut self.nodes[link.parent];
-                for i in 0..10 {
-                    parent.composite[i] += composite[i];
-                }
-                accumulate(&mut parent.force, 1.0, &pull);
+                self.nodes[link.parent].take(&composite, &pull);
             }
         }
     }
@@ -498,12 +366,26 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
         self.kept.extend(self.solids.iter().map(|solid| solid.pos));
         self.close.clear();
         for (i, near) in self.nears.iter().enumerate() {
-            let [one, two] = near.pair.geoms.map(|geom| self.solids[geom].pos);
-            let (apart, reach) = (sub(two, one), near.reach + GAP);
-            let is_far = dot(apart, apart) > reach * reach;
-            if near.on_plane || !is_far {
+            let [one, two] = near.pair.geoms.map(|geom| &self.solids[geom]);
+            let (apart, reach) = (sub(two.pos, one.pos), near.reach + GAP);
+            let is_far = if near.on_plane { dot(apart, one.axis) > reach } else { dot(apart, apart) > reach * reach };
+            if !self.folds || !is_far {
                 self.close.push(i);
             }
+        }
+    }
+
+    /// Puts a geom where its link is, with its axes. Where parts can touch each other, its place is known already.
+    fn bring(&mut self, geom: usize) {
+        let (solid, fixed) = (&mut self.solids[geom], &self.fixed[geom]);
+        if fixed.link == 0 {
+            return;
+        }
+        let frame = &self.nodes[fixed.link].frame;
+        if self.folds {
+            fixed.turn(frame, solid);
+        } else {
+            fixed.put(frame, solid);
         }
     }
 
@@ -513,43 +395,54 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
         if self.folds {
             for (solid, fixed) in self.solids.iter_mut().zip(&self.fixed) {
                 let node = &self.nodes[fixed.link];
-                solid.pos = add(node.at, 1.0, times(&node.axes, fixed.pos));
+                solid.pos = node.frame.place(fixed.pos);
             }
         }
         self.keep();
-        let Spatial { nears, close, solids, contacts, frames, motions, centres, fixed, nodes, .. } = self;
-        for near in close.iter().map(|near| &nears[*near]) {
+        let mut side = Side { plane: usize::MAX, link: usize::MAX, across: [0.0; 3], height: 0.0 };
+        for close in 0..self.close.len() {
+            let near = &self.nears[self.close[close]];
             let [one, two] = near.pair.geoms;
             let is_far = if near.on_plane {
-                let (plane, fixed) = (&solids[one], &fixed[two]);
-                let node = &nodes[fixed.link];
-                let across = [0, 1, 2].map(|j| dot(plane.axis, column(&node.axes, j)));
-                dot(plane.axis, sub(node.at, plane.pos)) + dot(across, fixed.pos) > near.reach
+                let (plane, fixed) = (&self.solids[one], &self.fixed[two]);
+                if (side.plane, side.link) != (one, fixed.link) {
+                    side = Side::of(plane, one, &self.nodes[fixed.link].frame, fixed.link);
+                }
+                let height = side.height + dot(side.across, fixed.pos);
+                height > near.reach || height - fixed.extent(&self.solids[two], side.across) > near.pair.margin + SLACK
             } else {
-                let apart = sub(solids[two].pos, solids[one].pos);
+                let apart = sub(self.solids[two].pos, self.solids[one].pos);
                 dot(apart, apart) > near.reach * near.reach
             };
-            if is_far {
-                continue;
+            if !is_far {
+                self.bring(one);
+                self.bring(two);
+                self.meet(self.close[close], v, blocks);
             }
-            for geom in near.pair.geoms {
-                let fixed = &fixed[geom];
-                fixed.put(&nodes[fixed.link], &mut solids[geom]);
-            }
-            let (one, two) = (&solids[one], &solids[two]);
-            touches(one, two, near.pair.margin, |touch| {
-                let [first, second] = if near.pair.dimensions == 1 { [[0.0; 3]; 2] } else { tangents(&touch) };
-                let frame = [touch.normal, first, second];
-                let block = blocks.next();
-                near.rows(motions, centres, &touch, &frame, block);
-                block.soften(&near.pair.soft, touch.distance - near.pair.margin, near.scale, v);
-                block.contact = Some(contacts.len());
-                frames.push(frame);
-                let Touch { pos, normal, distance, .. } = touch;
-                let geoms = near.pair.geoms;
-                contacts.push(Contact { geoms, pos, normal, distance, force: [0.0; 3], torque: [0.0; 3] });
-            });
         }
+    }
+
+    /// Adds the contacts of a pair.
+    fn meet(&mut self, near: usize, v: &[f64; N], blocks: &mut Blocks<D, K>) {
+        let Spatial { nears, solids, contacts, frames, motions, centres, .. } = self;
+        // After all limits.
+        let mut key = N + 8 * near;
+        let near = &nears[near];
+        let [one, two] = near.pair.geoms;
+        touches(&solids[one], &solids[two], near.pair.margin, |touch| {
+            let [first, second] = if near.pair.dimensions == 1 { [[0.0; 3]; 2] } else { tangents(&touch) };
+            let frame = [touch.normal, first, second];
+            let block = blocks.next();
+            block.key = key;
+            key += 1;
+            near.rows(motions, centres, &touch, &frame, block);
+            block.soften(&near.pair.soft, touch.distance - near.pair.margin, near.scale, v);
+            block.contact = Some(contacts.len());
+            frames.push(frame);
+            let Touch { pos, normal, distance, .. } = touch;
+            let geoms = near.pair.geoms;
+            contacts.push(Contact { geoms, pos, normal, distance, force: [0.0; 3], torque: [0.0; 3] });
+        });
     }
 
     /// A geom where it is now, as it touches cubes.
@@ -557,7 +450,7 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
         let (fixed, body) = (&self.fixed[geom], self.model.geoms[geom].body);
         let link = &self.links[fixed.link];
         let mut solid = self.solids[geom];
-        fixed.put(&self.nodes[fixed.link], &mut solid);
+        fixed.put(&self.nodes[fixed.link].frame, &mut solid);
         let mut motions = [[[0.0; 3]; 2]; N];
         let last = link.dofs.end - 1;
         for dof in &self.tree.chain[last][..=self.tree.depth[last]] {
@@ -569,9 +462,11 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
     /// Contacts with obstacles: of every geom that feels the ground, as if the obstacle were the ground.
     fn bump(&mut self, v: &[f64; N], blocks: &mut Blocks<D, K>) {
         let Spatial { model, nears, solids, contacts, frames, motions, centres, fixed, nodes, obstacles, .. } = self;
+        // After all pairs.
+        let mut key = N + 8 * nears.len();
         for near in nears.iter().filter(|near| near.on_plane) {
             let geom = near.pair.geoms[1];
-            fixed[geom].put(&nodes[fixed[geom].link], &mut solids[geom]);
+            fixed[geom].put(&nodes[fixed[geom].link].frame, &mut solids[geom]);
             let solid = &solids[geom];
             for (i, obstacle) in obstacles.iter().enumerate() {
                 let (apart, reach) = (sub(solid.pos, obstacle.solid.pos), near.reach + obstacle.reach);
@@ -584,6 +479,8 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
                     let [first, second] = tangents(&touch);
                     let frame = [touch.normal, first, second];
                     let block = blocks.next();
+                    block.key = key;
+                    key += 1;
                     near.rows(motions, centres, &touch, &frame, block);
                     block.soften(&near.pair.soft, touch.distance, near.scale, v);
                     block.contact = Some(contacts.len());
@@ -593,6 +490,37 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
                     contacts.push(Contact { geoms, pos, normal, distance, force: [0.0; 3], torque: [0.0; 3] });
                 });
             }
+        }
+    }
+}
+
+/// How a link lies to a plane.
+struct Side {
+    plane: usize,
+    link: usize,
+    /// The plane's normal in the link's frame.
+    across: Vec3,
+    /// Of the frame's origin over the plane.
+    height: f64,
+}
+
+impl Side {
+    fn of(solid: &Solid, plane: usize, frame: &Frame, link: usize) -> Side {
+        let across = [0, 1, 2].map(|j| dot(solid.axis, column(&frame.axes, j)));
+        Side { plane, link, across, height: dot(solid.axis, sub(frame.at, solid.pos)) }
+    }
+}
+
+impl Fixed {
+    /// How far a geom reaches from its centre along a direction of its link's frame; for cylinders a bound of it.
+    fn extent(&self, solid: &Solid, along: Vec3) -> f64 {
+        let size = solid.size;
+        let on = |j: usize| dot(along, column(&self.axes, j)).abs();
+        match solid.shape {
+            Shape::Plane => f64::INFINITY,
+            Shape::Sphere => size[0],
+            Shape::Capsule | Shape::Cylinder => size[0] + size[1] * on(2),
+            Shape::Box => size[0] * on(0) + size[1] * on(1) + size[2] * on(2),
         }
     }
 }
@@ -642,14 +570,12 @@ impl Layout {
         let world = Link {
             parent: 0,
             tree: 0,
-            pos: [0.0; 3],
-            turn: None,
-            mass: Mass::NONE,
-            round: None,
+            form: Form { pos: [0.0; 3], turn: None, mass: Mass::NONE, round: None },
             joints: 0..0,
             dofs: 0..0,
             floats: false,
             is_free: false,
+            is_alone: true,
         };
         let ground = Part { link: 0, pos: [0.0; 3], axes: IDENTITY, mass: Mass::NONE };
         let mut layout = Layout { links: vec![world], joints: Vec::new(), parts: vec![ground], masses: vec![1.0] };
@@ -671,7 +597,7 @@ impl Layout {
             let of_link = |body: usize| layout.parts[body].link == number;
             let geoms = model.geoms.iter().filter(|geom| of_link(geom.body));
             let axes = geoms.map(|geom| column(&product(&layout.parts[geom.body].axes, &matrix(geom.quat)), 2));
-            link.round = link.mass.round(IDENTITY.into_iter().chain(axes));
+            link.form.round = link.form.mass.round(IDENTITY.into_iter().chain(axes));
         }
         layout
     }
@@ -693,7 +619,7 @@ impl Layout {
             let inertia = std::array::from_fn(|i| std::array::from_fn(|j| dot(local[i], axes[j])));
             let moved = Mass { mass: mass.mass, com: add(pos, 1.0, times(&axes, mass.com)), inertia };
             let link = &mut self.links[above.link];
-            link.mass = link.mass.with(&moved);
+            link.form.mass = link.form.mass.with(&moved);
             self.masses[link.tree] += mass.mass;
             self.parts.push(Part { link: above.link, pos, axes, mass });
             return;
@@ -710,7 +636,8 @@ impl Layout {
         let turn = (axes != IDENTITY).then_some(axes);
         let parent = above.link;
         self.parts.push(Part { link: self.links.len(), pos: [0.0; 3], axes: IDENTITY, mass });
-        self.links.push(Link { parent, tree, pos, turn, mass, round: None, joints, dofs, floats, is_free });
+        let form = Form { pos, turn, mass, round: None };
+        self.links.push(Link { parent, tree, form, joints, dofs, floats, is_free, is_alone: true });
     }
 }
 
@@ -718,7 +645,8 @@ impl Joint {
     fn new(joint: &super::model::Joint, dof: usize, position: usize, reference: f64) -> Joint {
         let (kind, pos, axis) = (joint.kind, joint.pos, joint.axis);
         let plain = (0..3).find(|k| axis[*k].abs() == 1.0).map(|k| (k, axis[k]));
-        Joint { kind, dof, position, pos, is_centred: pos == [0.0; 3], axis, plain, reference }
+        let hinge = Hinge { pos, is_centred: pos == [0.0; 3], axis, plain, reference };
+        Joint { kind, dof, position, hinge }
     }
 }
 
@@ -796,13 +724,12 @@ impl<const N: usize, const D: usize, const K: usize> Mechanism<N, D, K> for Spat
 
     fn place(&self, body: usize) -> [f64; 3] {
         let part = &self.parts[body];
-        let node = &self.nodes[part.link];
-        add(node.at, 1.0, times(&node.axes, part.pos))
+        self.nodes[part.link].frame.place(part.pos)
     }
 
     fn orientation(&self, body: usize) -> [[f64; 3]; 3] {
         let part = &self.parts[body];
-        product(&self.nodes[part.link].axes, &part.axes)
+        product(&self.nodes[part.link].frame.axes, &part.axes)
     }
 
     fn centre(&self, body: usize) -> [f64; 3] {
@@ -831,7 +758,8 @@ impl<const N: usize, const D: usize, const K: usize> Mechanism<N, D, K> for Spat
             for (geom, sign) in contact.geoms.into_iter().zip([-1.0, 1.0]) {
                 if self.model.geoms.get(geom).is_some_and(|geom| geom.body == body) {
                     let torque = add(contact.torque, 1.0, cross(sub(contact.pos, centre), contact.force));
-                    accumulate(&mut force, sign, &six(torque, contact.force));
+                    let push = six(torque, contact.force);
+                    force = plus(&force, &scaled(sign, &push));
                 }
             }
         }

@@ -6,6 +6,8 @@
 
 #![expect(clippy::needless_range_loop, reason = "several arrays share each index, as in the formulas")]
 
+use crate::physics::lanes::Two;
+
 /// Which degree of freedom moves which.
 #[derive(Clone, Debug)]
 pub(super) struct Tree<const N: usize, const D: usize> {
@@ -13,19 +15,38 @@ pub(super) struct Tree<const N: usize, const D: usize> {
     pub depth: [usize; N],
     /// Its ancestors from the root on, and itself; what follows is not read.
     pub chain: [[usize; D]; N],
+    runs: Vec<Run>,
+}
+
+/// Degrees of freedom of which each moves the next. The first hangs on one of the trunk, which comes before all others.
+#[derive(Clone, Debug)]
+struct Run {
+    start: usize,
+    end: usize,
+    /// How many ancestors the first has: all of the trunk up to there.
+    fork: usize,
 }
 
 impl<const N: usize, const D: usize> Tree<N, D> {
     /// From the parent of each, which is a lower number.
     pub fn new(parents: &[Option<usize>]) -> Tree<N, D> {
         const { assert!(D <= 8 || D.is_multiple_of(4), "long rows are taken in fours") };
-        let mut tree = Tree { depth: [0; N], chain: [[0; D]; N] };
+        let mut tree = Tree { depth: [0; N], chain: [[0; D]; N], runs: Vec::new() };
         for (i, parent) in parents.iter().enumerate() {
             if let Some(parent) = *parent {
                 tree.depth[i] = tree.depth[parent] + 1;
                 tree.chain[i] = tree.chain[parent];
             }
             tree.chain[i][tree.depth[i]] = i;
+            let fork = tree.depth[i];
+            match tree.runs.last_mut() {
+                Some(run) if *parent == Some(run.end - 1) => run.end += 1,
+                _ => {
+                    let is_trunk = tree.chain[i][..fork].iter().enumerate().all(|(k, dof)| *dof == k);
+                    assert!(is_trunk, "limbs branch off a trunk, not off each other");
+                    tree.runs.push(Run { start: i, end: i + 1, fork });
+                }
+            }
         }
         tree
     }
@@ -55,58 +76,74 @@ impl<const N: usize, const D: usize> Rows<N, D> {
     }
 
     /// The x of `self * x = right`; the matrix is used up.
-    ///
-    /// Where a degree of freedom follows its parent, both are eliminated at once: the rows above are read and written once.
     pub fn solve(&mut self, tree: &Tree<N, D>, right: &[f64; N]) -> [f64; N] {
         let mut x = *right;
         let mut inverse = [0.0; N];
-        let mut i = N;
-        while i > 0 {
-            i -= 1;
-            let (chain, depth) = (&tree.chain[i], tree.depth[i]);
-            let row = self.0[i];
-            inverse[i] = 1.0 / row[depth];
-            let own = x[i];
-            let mut factors = [0.0; D];
-            if depth == 0 || chain[depth - 1] + 1 != i {
-                for k in 0..depth {
-                    factors[k] = row[k] * inverse[i];
-                    let above = &mut self.0[chain[k]];
-                    add_row(above, k, -factors[k], &row);
-                    x[chain[k]] -= factors[k] * own;
-                }
-                self.0[i] = factors;
-                continue;
+        for run in tree.runs.iter().rev() {
+            let mut end = run.end;
+            while end > run.start + 1 {
+                end -= 2;
+                self.eliminate_two(run, end, &mut x, &mut inverse);
             }
-            let (top, p) = (depth - 1, i - 1);
-            let mut second = self.0[p];
-            let factor = row[top] * inverse[i];
-            add_row(&mut second, top, -factor, &row);
-            factors[top] = factor;
-            x[p] -= factor * own;
-            inverse[p] = 1.0 / second[top];
-            let parents = x[p];
-            let mut second_factors = [0.0; D];
-            for k in 0..top {
-                let (f, g) = (row[k] * inverse[i], second[k] * inverse[p]);
-                let above = &mut self.0[chain[k]];
-                add_row(above, k, -f, &row);
-                add_row(above, k, -g, &second);
-                x[chain[k]] = x[chain[k]] - f * own - g * parents;
-                (factors[k], second_factors[k]) = (f, g);
+            if end > run.start {
+                self.eliminate_first(run, &mut x, &mut inverse);
             }
-            (self.0[i], self.0[p]) = (factors, second_factors);
-            i = p;
         }
-        for i in 0..N {
-            let (row, chain) = (&self.0[i], &tree.chain[i]);
-            let mut sum = x[i] * inverse[i];
-            for k in 0..tree.depth[i] {
-                sum -= row[k] * x[chain[k]];
+        for run in &tree.runs {
+            for i in run.start..run.end {
+                let (row, inverse) = (&self.0[i], inverse[i]);
+                let mut sum = x[i] * inverse;
+                for k in 0..run.fork {
+                    sum -= row[k] * inverse * x[k];
+                }
+                for (k, j) in (run.fork..).zip(run.start..i) {
+                    sum -= row[k] * inverse * x[j];
+                }
+                x[i] = sum;
             }
-            x[i] = sum;
         }
         x
+    }
+
+    /// Eliminates the first of a run.
+    #[inline(always)]
+    fn eliminate_first(&mut self, run: &Run, x: &mut [f64; N], inverse: &mut [f64; N]) {
+        let i = run.start;
+        let (above, row) = self.0.split_at_mut(i);
+        let (row, own) = (&row[0], x[i]);
+        inverse[i] = 1.0 / row[run.fork];
+        for (k, above) in above[..run.fork].iter_mut().enumerate() {
+            let f = row[k] * inverse[i];
+            add_row(above, k, -f, row);
+            x[k] -= f * own;
+        }
+    }
+
+    /// Eliminates p and p + 1 of a run at once: the rows above are read and written once.
+    #[inline(always)]
+    fn eliminate_two(&mut self, run: &Run, p: usize, x: &mut [f64; N], inverse: &mut [f64; N]) {
+        let top = run.fork + p - run.start;
+        let (above, rows) = self.0.split_at_mut(p);
+        let [second, first, ..] = rows else { unreachable!("there are two") };
+        inverse[p + 1] = 1.0 / first[top + 1];
+        let factor = first[top] * inverse[p + 1];
+        add_row(second, top, -factor, first);
+        inverse[p] = 1.0 / second[top];
+        let own = x[p + 1];
+        x[p] -= factor * own;
+        let (parents, inverses) = (x[p], [inverse[p + 1], inverse[p]]);
+        let (trunk, limb) = above.split_at_mut(run.start);
+        let subtract = |k: usize, above: &mut [f64; D], x: &mut f64| {
+            let (f, g) = (first[k] * inverses[0], second[k] * inverses[1]);
+            add_rows(above, k, [-f, -g], [first, second]);
+            *x = *x - f * own - g * parents;
+        };
+        for (k, above) in trunk[..run.fork].iter_mut().enumerate() {
+            subtract(k, above, &mut x[k]);
+        }
+        for (i, above) in limb.iter_mut().enumerate() {
+            subtract(run.fork + i, above, &mut x[run.start + i]);
+        }
     }
 }
 
@@ -114,14 +151,49 @@ impl<const N: usize, const D: usize> Rows<N, D> {
 /// entries are faster.
 #[inline(always)]
 pub(super) fn add_row<const D: usize>(row: &mut [f64; D], last: usize, factor: f64, other: &[f64; D]) {
+    let f = Two::both(factor);
+    let add = |pair: &mut [f64; 2], other: &[f64; 2]| *pair = (Two::new(*pair) + f * Two::new(*other)).numbers();
     if D <= 8 {
-        for l in 0..D {
-            row[l] += factor * other[l];
+        let ((pairs, rest), (others, last)) = (row.as_chunks_mut(), other.as_chunks());
+        for (pair, other) in pairs.iter_mut().zip(others) {
+            add(pair, other);
+        }
+        for (row, other) in rest.iter_mut().zip(last) {
+            *row += factor * other;
         }
     } else {
-        for (row, other) in row.chunks_exact_mut(4).zip(other.chunks_exact(4)).take(last / 4 + 1) {
-            for l in 0..4 {
-                row[l] += factor * other[l];
+        let (fours, others) = (row.as_chunks_mut::<4>().0, other.as_chunks::<4>().0);
+        for (four, other) in fours.iter_mut().zip(others).take(last / 4 + 1) {
+            for (pair, other) in four.as_chunks_mut().0.iter_mut().zip(other.as_chunks().0) {
+                add(pair, other);
+            }
+        }
+    }
+}
+
+/// The same for two others, one after the other.
+#[inline(always)]
+fn add_rows<const D: usize>(row: &mut [f64; D], last: usize, factors: [f64; 2], others: [&[f64; D]; 2]) {
+    let [f, g] = factors.map(Two::both);
+    let add = |pair: &mut [f64; 2], one: &[f64; 2], two: &[f64; 2]| {
+        *pair = (Two::new(*pair) + f * Two::new(*one) + g * Two::new(*two)).numbers();
+    };
+    if D <= 8 {
+        let (pairs, rest) = row.as_chunks_mut();
+        let [(ones, last_one), (twos, last_two)] = others.map(|other| other.as_chunks());
+        for (pair, (one, two)) in pairs.iter_mut().zip(ones.iter().zip(twos)) {
+            add(pair, one, two);
+        }
+        for (row, (one, two)) in rest.iter_mut().zip(last_one.iter().zip(last_two)) {
+            *row = *row + factors[0] * one + factors[1] * two;
+        }
+    } else {
+        let fours = row.as_chunks_mut::<4>().0;
+        let [ones, twos] = others.map(|other| other.as_chunks::<4>().0);
+        for (four, (one, two)) in fours.iter_mut().zip(ones.iter().zip(twos)).take(last / 4 + 1) {
+            let others = one.as_chunks().0.iter().zip(two.as_chunks().0);
+            for (pair, (one, two)) in four.as_chunks_mut().0.iter_mut().zip(others) {
+                add(pair, one, two);
             }
         }
     }
