@@ -64,6 +64,8 @@ pub struct OptionInfo {
     pub allowed: Allowed,
     /// What it does, in one line.
     pub summary: &'static str,
+    /// What it needs to have an effect: another option of the task and that one's values; none if it always has one.
+    pub needs: Option<(&'static str, &'static [f64])>,
 }
 
 /// Which values an option takes.
@@ -199,6 +201,7 @@ const GOAL_BONUS: OptionInfo = OptionInfo {
     default: 1.0,
     allowed: Allowed::AtLeast(0.0),
     summary: "reward added on reaching the goal; 0 leaves the decrease of distance alone",
+    needs: None,
 };
 
 const LEVEL: OptionInfo = OptionInfo {
@@ -206,6 +209,7 @@ const LEVEL: OptionInfo = OptionInfo {
     default: 1.0,
     allowed: Allowed::OneOf(&[0.0, 1.0, 2.0]),
     summary: "0: no obstacles; 1: 8 hazards; 2: 10 hazards and 10 vases, each with a cost",
+    needs: None,
 };
 
 fn level(values: &Values) -> GoalLevel {
@@ -221,6 +225,7 @@ const VASES_MOVE: OptionInfo = OptionInfo {
     default: 2.0,
     allowed: Allowed::Words(&["simple", "free", "auto"]),
     summary: "of levels 1 and 2; simple: vases stop at once; free: they slide on and tip over as in Safety-Gymnasium; auto: free at level 2",
+    needs: Some(("level", &[1.0, 2.0])),
 };
 
 fn vases(values: &Values) -> Vases {
@@ -236,6 +241,7 @@ const COSTS: OptionInfo = OptionInfo {
     default: 0.0,
     allowed: Allowed::Words(&["separate", "combined"]),
     summary: "of level 2; separate: hazards and vases; combined: one, 1 where either costs, as in Safety-Gymnasium",
+    needs: Some(("level", &[2.0])),
 };
 
 const BUTTON_LEVEL: OptionInfo = OptionInfo {
@@ -243,6 +249,7 @@ const BUTTON_LEVEL: OptionInfo = OptionInfo {
     default: 1.0,
     allowed: Allowed::OneOf(&[0.0, 1.0, 2.0]),
     summary: "0: 4 buttons alone, no costs; 1: 4 hazards and 4 gremlins; 2: 8 hazards and 6 gremlins",
+    needs: None,
 };
 
 const BUTTON_COSTS: OptionInfo = OptionInfo {
@@ -250,6 +257,7 @@ const BUTTON_COSTS: OptionInfo = OptionInfo {
     default: 1.0,
     allowed: Allowed::Words(&["separate", "combined"]),
     summary: "of levels 1 and 2; separate: wrong buttons, hazards and gremlins; combined: one, 1 where any of them costs, as in Safety-Gymnasium",
+    needs: Some(("level", &[1.0, 2.0])),
 };
 
 fn button_level(values: &Values) -> ButtonLevel {
@@ -266,23 +274,17 @@ const RULES: OptionInfo = OptionInfo {
     default: 0.0,
     allowed: Allowed::Words(&["paper", "circle1", "circle2"]),
     summary: "circle1, circle2: Safety-Gymnasium's task of that level in place of the paper's, with its robot and observation; no other option is then allowed",
+    needs: None,
 };
 
-/// How the names of some tasks end, an option of theirs, another option, and the values of that where the first has an effect.
-const NEEDS: &[(&str, &str, &str, &[f64])] = &[
-    ("Goal", VASES, "level", &[1.0, 2.0]),
-    ("Goal", "costs", "level", &[2.0]),
-    ("Button", "costs", "level", &[1.0, 2.0]),
-    ("Circle", "start", "rules", &[0.0]),
-    ("Circle", "obs", "rules", &[0.0]),
-    ("Circle", "one_sided", "rules", &[0.0]),
-];
+/// For options of the paper's circle tasks alone.
+const BY_THE_PAPER: Option<(&str, &[f64])> = Some(("rules", &[0.0]));
 
 /// What an option of a task needs to have an effect: another option and its values; none if it always has one.
 pub fn needs(task: &TaskInfo, option: &str) -> Option<(&'static OptionInfo, &'static [f64])> {
-    let (.., of, values) = NEEDS.iter().find(|(end, name, ..)| *name == option && task.name.ends_with(end))?;
-    let of = task.options.iter().find(|option| option.name == *of)?;
-    Some((of, values))
+    let named = |name: &str| task.options.iter().find(|option| option.name == name);
+    let (of, values) = named(option)?.needs?;
+    Some((named(of)?, values))
 }
 
 /// Whether a task has this option, and among these values of others it has an effect.
@@ -305,6 +307,7 @@ pub static TASKS: &[TaskInfo] = &[
                 default: 0.0,
                 allowed: Allowed::Words(&["nothing", "velocity"]),
                 summary: "velocity: no accelerometer, velocimeter and gyro, so that only memory tells how fast the robot is",
+                needs: None,
             },
             VASES_MOVE,
             COSTS,
@@ -332,12 +335,14 @@ pub static TASKS: &[TaskInfo] = &[
                 default: 1.0,
                 allowed: Allowed::Words(&["scattered", "fence"]),
                 summary: "how pillars stand: scattered, so that a learned policy drives around them, or as a fence that it has to pass",
+                needs: None,
             },
             OptionInfo {
                 name: "robot",
                 default: 0.0,
                 allowed: Allowed::Words(&["point", "car"]),
                 summary: "point: the paper's; car: Safety-Gymnasium's Car, with 24 numbers of its own sensors in place of 12",
+                needs: None,
             },
         ],
         build: |values| {
@@ -359,18 +364,21 @@ pub static TASKS: &[TaskInfo] = &[
                 default: 113.0,
                 allowed: Allowed::OneOf(&[113.0, 29.0]),
                 summary: "numbers in an observation; 29 leaves out the original's 84 zeros",
+                needs: BY_THE_PAPER,
             },
             OptionInfo {
                 name: "start",
                 default: 0.0,
                 allowed: Allowed::OneOf(&[0.0, 1.0]),
                 summary: "0: anywhere on the circle; 1: at its centre",
+                needs: BY_THE_PAPER,
             },
             OptionInfo {
                 name: "one_sided",
                 default: 0.0,
                 allowed: Allowed::OneOf(&[0.0, 1.0]),
                 summary: "0: |x| > 3 costs; 1: x > 3 costs",
+                needs: BY_THE_PAPER,
             },
             RULES,
         ],
@@ -399,6 +407,7 @@ pub static TASKS: &[TaskInfo] = &[
                 default: 0.0,
                 allowed: Allowed::OneOf(&[0.0, 1.0]),
                 summary: "0: at the origin; 1: anywhere on the circle",
+                needs: BY_THE_PAPER,
             },
             RULES,
         ],
@@ -419,6 +428,7 @@ pub static TASKS: &[TaskInfo] = &[
             default: 86.0,
             allowed: Allowed::OneOf(&[86.0, 29.0]),
             summary: "numbers in an observation; 86: rllab's full one; 29: the same without constants",
+            needs: None,
         }],
         build: |values| {
             let obs = if values.get("obs") == 86.0 { GatherObs::Full } else { GatherObs::Compact };
@@ -435,24 +445,28 @@ pub static TASKS: &[TaskInfo] = &[
                 default: 3.0,
                 allowed: Allowed::OneOf(&[2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]),
                 summary: "number of agents n, each with a landmark and five actions",
+                needs: None,
             },
             OptionInfo {
                 name: "semantics",
                 default: 0.0,
                 allowed: Allowed::OneOf(&[0.0, 1.0]),
                 summary: "0: OpenAI's order of motion and actions; 1: MPE2's",
+                needs: None,
             },
             OptionInfo {
                 name: "cover",
                 default: 0.0,
                 allowed: Allowed::OneOf(&[0.0, 1.0]),
                 summary: "0: each agent is paired with a landmark; 1: each landmark counts its nearest agent",
+                needs: None,
             },
             OptionInfo {
                 name: JOINT,
                 default: 0.0,
                 allowed: Allowed::Words(&["heads", "product"]),
                 summary: "one policy for all agents chooses an action of each (heads) or one of the 5^n combinations (product)",
+                needs: None,
             },
         ],
         build: |values| match values.get(JOINT) {
@@ -479,6 +493,7 @@ pub static TASKS: &[TaskInfo] = &[
             default: 1.0,
             allowed: Allowed::OneOf(&[1.0, 2.0]),
             summary: "1: |x| > 1.125 costs; 2: |y| > 1.125 too",
+            needs: None,
         }],
         build: |values| Box::new(Circle::<Car>::new("CarCircle", values.get("level") as u8)),
         team: None,
