@@ -60,7 +60,7 @@ fn our_row_is_what_the_quick_preset_trains() {
     let row = |name: &str| &cpu.jobs[runs(&cpu, (0, 0), name)[0]].config;
     let request = Request { seed: Some(100), ..Request::new("PointGoal", Algorithm::P3o.into()) };
     let quick = request.resolve().unwrap().config;
-    assert_eq!(quick.difference(row("P3O (κ = 2)")), None);
+    assert_eq!(quick.difference(row("P3O (kappa 2)")), None);
     // What the trials chose has another kappa, and nothing else.
     let mut chosen = quick.clone();
     chosen.set("p3o.kappa=5").unwrap();
@@ -542,4 +542,17 @@ fn the_report_is_a_folder_of_small_files() {
     let cpo = curves.lines().find(|line| line.starts_with("pointgoal,PointGoal,CPO,cpo,3,30,27.5")).unwrap();
     assert!(cpo.contains(",30,29,31,1000,0,hazards,30.1,29.85") && cpo.ends_with(",0.009,25,25"), "{cpo}");
     assert!(read("index.html").len() < 200_000);
+}
+
+#[test]
+fn a_figure_has_a_second_row_only_where_a_curve_towers() {
+    let drawn = |towering: &str| {
+        let (home, mut plan) = (tempfile::tempdir().unwrap(), pointgoal_without_margins());
+        plan.experiments[0].group[0].towering = Some(towering.into());
+        report::write(&results(&plan), "p3o reproduce pointgoal", home.path()).unwrap();
+        std::fs::read_to_string(home.path().join("pointgoal-PointGoal.svg")).unwrap()
+    };
+    assert!(drawn("CPO").contains("without CPO"));
+    // No run of it is in: the second row would be the first again.
+    assert!(!drawn("PPO (not run)").contains("without"));
 }

@@ -137,7 +137,8 @@ fn learning(results: &Results, (e, g): (usize, usize)) -> Option<Block> {
         if let Some(name) = towering {
             let mut others = Row { title: format!("without {name}"), ..rows[0].clone() };
             others.groups.retain(|(group, _)| group != name);
-            rows.extend((!others.groups.is_empty()).then_some(others));
+            let towers = !others.groups.is_empty() && others.groups.len() < rows[0].groups.len();
+            rows.extend(towers.then_some(others));
         }
         curves(&rows)
     };
