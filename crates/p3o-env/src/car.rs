@@ -16,7 +16,7 @@ use crate::labels::{counted, each};
 use crate::lidar::Sighting;
 use crate::open_env::StateReader;
 use crate::physics::articulated::cubes::Cubes;
-use crate::physics::articulated::{self, Obstacle, Pusher, bodies};
+use crate::physics::articulated::{self, Contact, Obstacle, Pusher, bodies};
 use crate::physics::contact::PILLAR_RADIUS;
 use crate::robot::{Driver, Robot, common_sensors, floating};
 use crate::{Form, Labels, Quantities, Role, Scene, StateError, vase};
@@ -81,8 +81,14 @@ impl Car {
         sensors[12..15].copy_from_slice(&v[rate..rate + 3]);
         let ball = articulated::axes([0, 1, 2, 3].map(|i| state.qpos[pose + i]));
         sensors[15..].copy_from_slice(ball.as_flattened());
-        let touching = self.body.told().contacts().iter().any(|contact| contact.geoms[0] >= bodies::CAR.geoms.len());
+        let touching = self.bumps().next().is_some();
         CarReading { sensors, axes, touching }
+    }
+
+    /// The contacts of the last evaluation with things that stood in the way, and the number of each thing.
+    fn bumps(&self) -> impl Iterator<Item = (&Contact, usize)> {
+        let numbered = |contact: &'_ Contact| contact.geoms[0].checked_sub(bodies::CAR.geoms.len());
+        self.body.told().contacts().iter().filter_map(move |contact| Some((contact, numbered(contact)?)))
     }
 
     /// Has pillars stand in the way that can be reached within `seconds`.
@@ -213,9 +219,7 @@ impl Driver for Car {
     fn contacts(&mut self, state: &articulated::State, pillars: &[[f64; 2]]) -> Vec<[f64; 3]> {
         self.body.alone().surround(&mut pillars.iter().map(|pillar| Obstacle::pillar(*pillar)));
         self.body.alone().look(state, &[0.0; 2]);
-        let first = bodies::CAR.geoms.len();
-        let found = self.body.told().contacts().iter().filter(|contact| contact.geoms[0] >= first);
-        found.map(|c| [c.geoms[1] as f64, (c.geoms[0] - first) as f64, c.distance]).collect()
+        self.bumps().map(|(contact, pillar)| [contact.geoms[1] as f64, pillar as f64, contact.distance]).collect()
     }
 
     const SUBSTEP: f64 = bodies::CAR.timestep;

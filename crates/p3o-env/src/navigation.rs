@@ -78,79 +78,56 @@ static FENCE: Rules = rules("Navigation with a fence", FENCE_LAYOUT);
 static CAR_SCATTERED: Rules = rules("Navigation by car", SCATTERED_LAYOUT);
 static CAR_FENCE: Rules = rules("Navigation by car with a fence", FENCE_LAYOUT);
 
-/// The Navigation world.
-///
-/// An episode is truncated after 1000 steps. It terminates only if no new goal can be placed or if the state is no longer
-/// finite: an action that is not a number shows up as NaN in the reward and the observation of that step.
-#[derive(Clone, Debug)]
-pub struct Navigation {
-    arena: Arena<Point>,
+/// Makes a world of a robot and its rules, scattered and as a fence.
+macro_rules! navigation_world {
+    ($(#[$doc:meta])* $world:ident, $robot:ty, $scattered:expr, $fence:expr) => {
+        $(#[$doc])*
+        ///
+        /// An episode is truncated after 1000 steps. It terminates only if no new goal can be placed or if the state is no longer
+        /// finite: an action that is not a number shows up as NaN in the reward and the observation of that step.
+        #[derive(Clone, Debug)]
+        pub struct $world {
+            arena: Arena<$robot>,
+        }
+
+        impl Default for $world {
+            fn default() -> $world {
+                $world::new()
+            }
+        }
+
+        impl $world {
+            /// A world in the initial state of seed 0.
+            pub fn new() -> $world {
+                $world::with_pillars(Pillars::default())
+            }
+
+            /// The same with pillars that stand so.
+            pub fn with_pillars(pillars: Pillars) -> $world {
+                let rules = match pillars {
+                    Pillars::Scattered => &$scattered,
+                    Pillars::Fence => &$fence,
+                };
+                $world { arena: Arena::new(rules) }
+            }
+
+            /// The same world with another reward for reaching the goal (1 by default; 0 is the paper's literal formula).
+            pub fn with_goal_bonus(mut self, bonus: f64) -> $world {
+                self.arena.goal_bonus = bonus;
+                self
+            }
+        }
+
+        world_of_an_arena!($world);
+    };
 }
 
-impl Default for Navigation {
-    fn default() -> Navigation {
-        Navigation::new()
-    }
+navigation_world! {
+    /// The Navigation world.
+    Navigation, Point, SCATTERED, FENCE
 }
 
-impl Navigation {
-    /// A world in the initial state of seed 0.
-    pub fn new() -> Navigation {
-        Navigation::with_pillars(Pillars::default())
-    }
-
-    /// The same with pillars that stand so.
-    pub fn with_pillars(pillars: Pillars) -> Navigation {
-        let rules = match pillars {
-            Pillars::Scattered => &SCATTERED,
-            Pillars::Fence => &FENCE,
-        };
-        Navigation { arena: Arena::new(rules) }
-    }
-
-    /// The same world with another reward for reaching the goal (1 by default; 0 is the paper's literal formula).
-    pub fn with_goal_bonus(mut self, bonus: f64) -> Navigation {
-        self.arena.goal_bonus = bonus;
-        self
-    }
+navigation_world! {
+    /// The Navigation world with the Car in the Point's place: an observation of 72 numbers, and steps of 0.04 s.
+    CarNavigation, Car, CAR_SCATTERED, CAR_FENCE
 }
-
-world_of_an_arena!(Navigation);
-
-/// The Navigation world with the Car in the Point's place: an observation of 72 numbers, and steps of 0.04 s.
-///
-/// An episode ends as the Point's does.
-#[derive(Clone, Debug)]
-pub struct CarNavigation {
-    arena: Arena<Car>,
-}
-
-impl Default for CarNavigation {
-    fn default() -> CarNavigation {
-        CarNavigation::new()
-    }
-}
-
-impl CarNavigation {
-    /// A world in the initial state of seed 0.
-    pub fn new() -> CarNavigation {
-        CarNavigation::with_pillars(Pillars::default())
-    }
-
-    /// The same with pillars that stand so.
-    pub fn with_pillars(pillars: Pillars) -> CarNavigation {
-        let rules = match pillars {
-            Pillars::Scattered => &CAR_SCATTERED,
-            Pillars::Fence => &CAR_FENCE,
-        };
-        CarNavigation { arena: Arena::new(rules) }
-    }
-
-    /// The same world with another reward for reaching the goal (1 by default).
-    pub fn with_goal_bonus(mut self, bonus: f64) -> CarNavigation {
-        self.arena.goal_bonus = bonus;
-        self
-    }
-}
-
-world_of_an_arena!(CarNavigation);

@@ -5,6 +5,7 @@ use p3o_env::physics::articulated::{self, Obstacle, Physics, Pusher, State, bodi
 use p3o_env::{CarNavigation, Env, OpenEnv};
 
 use crate::bodies::{Record, error};
+use crate::cubes::moving;
 use crate::util::{reset, step};
 
 /// A recorded state and what follows from it; tools/parity/car.py wrote it.
@@ -191,16 +192,7 @@ fn among_vases() -> Vec<Among> {
     let read = |_| {
         let counts = [(); 3].map(|()| record.count());
         let (qpos, qvel) = (record.long(nq), record.long(nv));
-        let cube = |i: usize| {
-            let (pose, motion) = (&qpos[13 + 7 * i..], &qvel[11 + 6 * i..]);
-            Cube {
-                place: std::array::from_fn(|k| pose[k]),
-                turn: std::array::from_fn(|k| pose[3 + k]),
-                velocity: std::array::from_fn(|k| motion[k]),
-                spin: std::array::from_fn(|k| motion[3 + k]),
-                resting: false,
-            }
-        };
+        let cube = |i: usize| moving(&qpos[13 + 7 * i..], &qvel[11 + 6 * i..]);
         Among {
             counts,
             cubes: (0..vases).map(cube).collect(),

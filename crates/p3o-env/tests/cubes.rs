@@ -18,6 +18,17 @@ struct Recorded {
     accelerometer: Vec<f64>,
 }
 
+/// A cube from the beginnings of what MuJoCo has of its pose and of its rates.
+pub fn moving(pose: &[f64], motion: &[f64]) -> Cube {
+    Cube {
+        place: std::array::from_fn(|k| pose[k]),
+        turn: std::array::from_fn(|k| pose[3 + k]),
+        velocity: std::array::from_fn(|k| motion[k]),
+        spin: std::array::from_fn(|k| motion[3 + k]),
+        resting: false,
+    }
+}
+
 fn recorded() -> Vec<Recorded> {
     let record = Record::open("cubes");
     let [states, cubes] = [record.count(), record.count()];
@@ -26,16 +37,7 @@ fn recorded() -> Vec<Recorded> {
         let (contacts, between) = ([record.count(), record.count()], record.count());
         let (qpos, qvel, ctrl) = (record.long(nq), record.long(nv), record.long(2));
         let robot = PointState { x: qpos[0], y: qpos[1], theta: qpos[2], vx: qvel[0], vy: qvel[1], omega: qvel[2] };
-        let cube = |i: usize| {
-            let (pose, motion) = (&qpos[3 + 7 * i..], &qvel[3 + 6 * i..]);
-            Cube {
-                place: std::array::from_fn(|k| pose[k]),
-                turn: std::array::from_fn(|k| pose[3 + k]),
-                velocity: std::array::from_fn(|k| motion[k]),
-                spin: std::array::from_fn(|k| motion[3 + k]),
-                resting: false,
-            }
-        };
+        let cube = |i: usize| moving(&qpos[3 + 7 * i..], &qvel[3 + 6 * i..]);
         Recorded {
             contacts,
             between,
