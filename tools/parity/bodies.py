@@ -262,8 +262,8 @@ def vectors(name):
 
 
 def tasks(name):
-    """Steps of the velocity task of this body: u32 nq, nv, nu, observation, steps; then for each f32 qpos, qvel, action (from -1 to 1),
-    u32 cost, terminated, f64 reward, and the next observation as f32."""
+    """Steps of the velocity task of this body: u32 nq, nv, nu, observation, steps; then for each f32 qpos, qvel, action (-1 to 1 stand for its range,
+    and a third of them are beyond it), u32 cost, terminated, f64 reward, and the next observation as f32."""
     if name in ROBOTS:
         return
     title = {"half_cheetah": "HalfCheetah"}.get(name, name.capitalize())
@@ -277,7 +277,7 @@ def tasks(name):
             env.step((rng.uniform(-1, 1, m.nu) * m.actuator_ctrlrange[:, 1]).astype(np.float32))
         qpos, qvel = env.data.qpos.astype(np.float32), env.data.qvel.astype(np.float32)
         qvel[0] += rng.choice([0, 1]) * rng.uniform(0, 2 * env._velocity_threshold)
-        action = rng.uniform(-1, 1, m.nu).astype(np.float32)
+        action = rng.uniform(-1.5, 1.5, m.nu).astype(np.float32)
         mujoco.mj_resetData(m, env.data)
         env.set_state(qpos.astype(np.float64), qvel.astype(np.float64))
         obs, reward, cost, terminated, *_ = env.step(action.astype(np.float64) * m.actuator_ctrlrange[:, 1])

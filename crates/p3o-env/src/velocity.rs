@@ -1,7 +1,7 @@
 //! Run fast, but not too fast: Safety-Gymnasium's velocity tasks (`SafetyAntVelocity-v1` and its kin).
 //!
 //! ```text
-//! reward = w v_x + alive - effort |control|^2        cost "velocity" = 1 if v > limit, limit 25
+//! reward = w v_x + alive - effort |action|^2         cost "velocity" = 1 if v > limit, limit 25
 //! ```
 //!
 //! v_x is the mean velocity along x over the step; v is the same for the runners in a plane, and the speed over ground for Ant and
@@ -29,6 +29,8 @@ use crate::{
 
 const HORIZON: usize = 1000;
 const LIMIT: f64 = 25.0;
+/// An action beyond this many times its range takes the effort of one there, so that every reward is finite.
+const FARTHEST: f32 = 1000.0;
 
 /// Who runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -346,8 +348,9 @@ impl Env for Velocity {
         let mut effort = 0.0;
         for (control, (motor, action)) in self.controls.iter_mut().zip(task.model.actuators.iter().zip(action)) {
             let most = motor.control.map_or(1.0, |[_, high]| high);
+            // As in the original: the motors clip an action, its effort is that of the action as it was given.
             *control = most * f64::from(action.clamp(-1.0, 1.0));
-            effort += *control * *control;
+            effort += (most * f64::from(action.clamp(-FARTHEST, FARTHEST))).powi(2);
         }
         let place = self.advance();
         let seconds = task.model.timestep * task.model.substeps as f64;

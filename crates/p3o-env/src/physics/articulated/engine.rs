@@ -180,7 +180,9 @@ where
         self.torque = [0.0; N];
         for (motor, control) in self.motors.iter().zip(&self.controls) {
             let force = motor.gain * control - motor.brake * motor.gear * qvel[motor.dof];
-            let force = if force.is_nan() { force } else { force.clamp(motor.force[0], motor.force[1]) };
+            // Written so that a force that is NaN stays it.
+            let force = if force < motor.force[0] { motor.force[0] } else { force };
+            let force = if force > motor.force[1] { motor.force[1] } else { force };
             self.torque[motor.dof] += motor.gear * force;
         }
         for i in 0..N {

@@ -134,6 +134,16 @@ struct Near {
     is_chain: bool,
 }
 
+/// What of a pair is looked at first.
+#[derive(Clone, Copy, Debug)]
+struct Close {
+    near: usize,
+    geoms: [usize; 2],
+    on_plane: bool,
+    /// The square of its reach.
+    square: f64,
+}
+
 /// Pairs that are further apart than this are not looked at until a geom has moved half as far.
 const GAP: f64 = 0.1;
 
@@ -152,7 +162,7 @@ pub(super) struct Spatial<const N: usize, const D: usize, const K: usize> {
     /// Whether parts of it can touch each other.
     folds: bool,
     /// Pairs that were less than [`GAP`] apart when places were last kept; all, where parts cannot touch each other.
-    close: Vec<usize>,
+    close: Vec<Close>,
     kept: Vec<Vec3>,
     fixed: Vec<Fixed>,
     solids: Vec<Solid>,
@@ -161,8 +171,10 @@ pub(super) struct Spatial<const N: usize, const D: usize, const K: usize> {
     twins: Twins,
     alone: Vec<usize>,
     motions: [Six; N],
-    /// Masses and centres of mass of the trees.
-    masses: Vec<f64>,
+    /// Mass of every link.
+    weights: Vec<f64>,
+    /// Masses of the trees and their links, and their centres of mass.
+    masses: Vec<(f64, std::ops::Range<usize>)>,
     centres: Vec<Vec3>,
     contacts: Vec<Contact>,
     frames: Vec<[Vec3; 3]>,
@@ -173,6 +185,7 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
     pub fn new(model: &'static Model, tree: Tree<N, D>) -> Spatial<N, D, K> {
         assert!(model.density == 0.0 && model.viscosity == 0.0, "only planar bodies swim");
         let Layout { mut links, joints, parts, masses } = Layout::new(model);
+        assert!(model.geoms.len() <= 64, "{} has more geoms than a word has bits", model.name);
         assert!(links.len() <= N, "{} has more links than degrees of freedom", model.name);
         let fixed: Vec<Fixed> = model
             .geoms
@@ -216,8 +229,9 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
             alone: (1..links.len()).filter(|b| links[*b].is_alone).collect(),
             twins,
             motions: [[0.0; 6]; N],
+            weights: links.iter().map(|link| link.form.mass.mass).collect(),
             centres: vec![[0.0; 3]; masses.len()],
-            masses,
+            masses: masses.into_iter().enumerate().map(|(tree, mass)| (mass, span(&links, tree))).collect(),
             contacts: Vec::with_capacity(64),
             frames: Vec::with_capacity(64),
             obstacles: Vec::new(),
@@ -264,13 +278,12 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
             (node.frame, node.com) = (frame, frame.place(link.form.mass.com));
         }
         self.twins.pose(qpos, &mut self.nodes);
-        self.centres.fill([0.0; 3]);
-        for (link, node) in self.links.iter().zip(&self.nodes).skip(1) {
-            let centre = &mut self.centres[link.tree];
-            *centre = add(*centre, link.form.mass.mass, node.com);
-        }
-        for (centre, mass) in self.centres.iter_mut().zip(&self.masses) {
-            *centre = scale(1.0 / mass, *centre);
+        for (centre, (mass, links)) in self.centres.iter_mut().zip(&self.masses) {
+            let mut sum = [0.0; 3];
+            for (node, mass) in self.nodes[links.clone()].iter().zip(&self.weights[links.clone()]) {
+                sum = add(sum, *mass, node.com);
+            }
+            *centre = scale(1.0 / mass, sum);
         }
     }
 
@@ -308,12 +321,12 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
             let (inertia, force) = link.form.weigh(&node.frame.axes, sub(node.com, centre), &v, &a);
             (node.composite, node.velocity, node.acceleration, node.force) = (inertia, v, a, force);
         }
-        self.twins.motion(qvel, &self.centres, &mut self.nodes, &mut self.motions);
+        self.twins.motion(qvel, &self.centres, &self.nodes, &mut self.motions);
     }
 
     /// The mass matrix and the bias, from the leaves to the root.
     fn inertia(&mut self, mass: &mut Rows<N, D>, force: &mut [f64; N]) {
-        self.twins.inertia(&self.tree, &self.motions, mass, force);
+        self.twins.inertia(&self.motions, mass, force);
         for (b, link) in self.links.iter().enumerate().skip(1).rev() {
             if !link.is_alone {
                 self.twins.give(b, &mut self.nodes);
@@ -333,14 +346,21 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
                 let motion = &self.motions[dof];
                 force[dof] -= inner(motion, &pull);
                 let push = momentum(&composite, motion);
-                let (row, chain) = (&mut mass.0[dof], &self.tree.chain[dof][..=self.tree.depth[dof]]);
-                let mut first = 0;
+                let (fork, start) = self.tree.forks[dof];
+                let (mut row, mut own) = mass.0[dof].split_at_mut(fork);
+                let (mut trunk, mut limb) = (&self.motions[..fork], &self.motions[start..=dof]);
                 if link.floats {
-                    row[..3].copy_from_slice(&push[3..]);
-                    first = 3;
+                    // The first three motions are the world's axes.
+                    let (from, motions) = if fork == 0 { (&mut own, &mut limb) } else { (&mut row, &mut trunk) };
+                    let (axes, others) = std::mem::take(from).split_at_mut(3);
+                    axes.copy_from_slice(&push[3..]);
+                    (*from, *motions) = (others, &motions[3..]);
                 }
-                for (m, above) in row.iter_mut().zip(chain).skip(first) {
-                    *m = inner(&self.motions[*above], &push);
+                for (m, above) in row.iter_mut().zip(trunk) {
+                    *m = inner(above, &push);
+                }
+                for (m, above) in own.iter_mut().zip(limb) {
+                    *m = inner(above, &push);
                 }
             }
             if link.parent > 0 {
@@ -349,19 +369,22 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
         }
     }
 
-    /// Finds the pairs that are worth a look, if geoms have moved since the last time.
-    fn keep(&mut self) {
-        if !self.folds && !self.close.is_empty() {
-            return;
+    /// Puts geoms in their places, where parts can touch each other; returns whether one has moved since places were kept.
+    fn put(&mut self) -> bool {
+        let mut has_moved = self.kept.len() < self.solids.len();
+        if has_moved {
+            self.kept.resize(self.solids.len(), [0.0; 3]);
         }
-        let moved = |(solid, kept): (&Solid, &Vec3)| {
+        for ((solid, fixed), kept) in self.solids.iter_mut().zip(&self.fixed).zip(&self.kept) {
+            solid.pos = self.nodes[fixed.link].frame.place(fixed.pos);
             let way = sub(solid.pos, *kept);
-            dot(way, way)
-        };
-        let most = self.solids.iter().zip(&self.kept).map(moved).fold(0.0, f64::max);
-        if self.kept.len() == self.solids.len() && most < GAP * GAP / 4.0 {
-            return;
+            has_moved |= dot(way, way) >= GAP * GAP / 4.0;
         }
+        has_moved
+    }
+
+    /// Finds the pairs that are worth a look.
+    fn keep(&mut self) {
         self.kept.clear();
         self.kept.extend(self.solids.iter().map(|solid| solid.pos));
         self.close.clear();
@@ -370,7 +393,8 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
             let (apart, reach) = (sub(two.pos, one.pos), near.reach + GAP);
             let is_far = if near.on_plane { dot(apart, one.axis) > reach } else { dot(apart, apart) > reach * reach };
             if !self.folds || !is_far {
-                self.close.push(i);
+                let (geoms, on_plane, square) = (near.pair.geoms, near.on_plane, near.reach * near.reach);
+                self.close.push(Close { near: i, geoms, on_plane, square });
             }
         }
     }
@@ -392,18 +416,17 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
     fn touch(&mut self, v: &[f64; N], blocks: &mut Blocks<D, K>) {
         self.contacts.clear();
         self.frames.clear();
-        if self.folds {
-            for (solid, fixed) in self.solids.iter_mut().zip(&self.fixed) {
-                let node = &self.nodes[fixed.link];
-                solid.pos = node.frame.place(fixed.pos);
-            }
+        let has_moved = if self.folds { self.put() } else { self.close.is_empty() };
+        if has_moved {
+            self.keep();
         }
-        self.keep();
+        // The geoms that have been brought.
+        let mut brought = 0u64;
         let mut side = Side { plane: usize::MAX, link: usize::MAX, across: [0.0; 3], height: 0.0 };
         for close in 0..self.close.len() {
-            let near = &self.nears[self.close[close]];
-            let [one, two] = near.pair.geoms;
-            let is_far = if near.on_plane {
+            let Close { near: number, geoms: [one, two], on_plane, square } = self.close[close];
+            let is_far = if on_plane {
+                let near = &self.nears[number];
                 let (plane, fixed) = (&self.solids[one], &self.fixed[two]);
                 if (side.plane, side.link) != (one, fixed.link) {
                     side = Side::of(plane, one, &self.nodes[fixed.link].frame, fixed.link);
@@ -412,12 +435,16 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
                 height > near.reach || height - fixed.extent(&self.solids[two], side.across) > near.pair.margin + SLACK
             } else {
                 let apart = sub(self.solids[two].pos, self.solids[one].pos);
-                dot(apart, apart) > near.reach * near.reach
+                dot(apart, apart) > square
             };
             if !is_far {
-                self.bring(one);
-                self.bring(two);
-                self.meet(self.close[close], v, blocks);
+                for geom in [one, two] {
+                    if brought >> geom & 1 == 0 {
+                        brought |= 1 << geom;
+                        self.bring(geom);
+                    }
+                }
+                self.meet(number, v, blocks);
             }
         }
     }
@@ -492,6 +519,15 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
             }
         }
     }
+}
+
+/// The links of a tree, which follow each other; the world is none.
+fn span(links: &[Link], tree: usize) -> std::ops::Range<usize> {
+    let own = |link: &Link| link.tree == tree;
+    let start = links.iter().skip(1).position(own).map_or(0, |at| at + 1);
+    let count = links.iter().skip(1).filter(|link| own(link)).count();
+    assert!(links[start..start + count].iter().all(own), "links of a tree follow each other");
+    start..start + count
 }
 
 /// How a link lies to a plane.
@@ -763,6 +799,7 @@ impl<const N: usize, const D: usize, const K: usize> Mechanism<N, D, K> for Spat
                 }
             }
         }
-        Some(Moments { inertia, velocity: self.nodes[part.link].velocity, force })
+        let velocity = self.twins.velocity(part.link).unwrap_or(self.nodes[part.link].velocity);
+        Some(Moments { inertia, velocity, force })
     }
 }

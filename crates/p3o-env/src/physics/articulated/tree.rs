@@ -15,6 +15,8 @@ pub(super) struct Tree<const N: usize, const D: usize> {
     pub depth: [usize; N],
     /// Its ancestors from the root on, and itself; what follows is not read.
     pub chain: [[usize; D]; N],
+    /// How many of them are the first ones of the trunk, from 0 on, and which the others begin with: these rise by one up to itself.
+    pub forks: [(usize, usize); N],
     runs: Vec<Run>,
 }
 
@@ -31,7 +33,7 @@ impl<const N: usize, const D: usize> Tree<N, D> {
     /// From the parent of each, which is a lower number.
     pub fn new(parents: &[Option<usize>]) -> Tree<N, D> {
         const { assert!(D <= 8 || D.is_multiple_of(4), "long rows are taken in fours") };
-        let mut tree = Tree { depth: [0; N], chain: [[0; D]; N], runs: Vec::new() };
+        let mut tree = Tree { depth: [0; N], chain: [[0; D]; N], forks: [(0, 0); N], runs: Vec::new() };
         for (i, parent) in parents.iter().enumerate() {
             if let Some(parent) = *parent {
                 tree.depth[i] = tree.depth[parent] + 1;
@@ -48,12 +50,16 @@ impl<const N: usize, const D: usize> Tree<N, D> {
                 }
             }
         }
+        for run in &tree.runs {
+            tree.forks[run.start..run.end].fill((run.fork, run.start));
+        }
         tree
     }
 }
 
 /// A matrix of the tree: row i along `chain[i]`.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(16))]
 pub(super) struct Rows<const N: usize, const D: usize>(pub [[f64; D]; N]);
 
 impl<const N: usize, const D: usize> Rows<N, D> {
@@ -89,6 +95,10 @@ impl<const N: usize, const D: usize> Rows<N, D> {
                 self.eliminate_first(run, &mut x, &mut inverse);
             }
         }
+        if D > 8 && D <= 16 {
+            self.substitute(tree, &inverse, &mut x);
+            return x;
+        }
         for run in &tree.runs {
             for i in run.start..run.end {
                 let (row, inverse) = (&self.0[i], inverse[i]);
@@ -105,18 +115,52 @@ impl<const N: usize, const D: usize> Rows<N, D> {
         x
     }
 
+    /// Finds each x from those above it, two of them at a time. These are kept as pairs: a pair is slow to read where its halves have just
+    /// been written.
+    #[inline(always)]
+    fn substitute(&self, tree: &Tree<N, D>, inverse: &[f64; N], x: &mut [f64; N]) {
+        let mut trunk = [Two::default(); 8];
+        for run in &tree.runs {
+            let mut above = trunk;
+            let mut last = above[run.fork / 2].numbers()[0];
+            let own = run.start..run.end;
+            let rows = self.0[own.clone()].iter().zip(&inverse[own.clone()]).zip(&mut x[own]);
+            for (i, ((row, inverse), x)) in (run.fork..).zip(rows) {
+                let mut sum = *x * inverse;
+                sum = match i / 2 {
+                    0 => sum,
+                    1 => less::<D, 1>(sum, row, *inverse, &above),
+                    2 => less::<D, 2>(sum, row, *inverse, &above),
+                    3 => less::<D, 3>(sum, row, *inverse, &above),
+                    4 => less::<D, 4>(sum, row, *inverse, &above),
+                    5 => less::<D, 5>(sum, row, *inverse, &above),
+                    6 => less::<D, 6>(sum, row, *inverse, &above),
+                    _ => less::<D, 7>(sum, row, *inverse, &above),
+                };
+                if i % 2 == 1 {
+                    sum -= row[i - 1] * inverse * last;
+                    above[i / 2] = Two::new([last, sum]);
+                }
+                (last, *x) = (sum, sum);
+            }
+            if run.start == 0 {
+                if run.end % 2 == 1 {
+                    above[run.end / 2] = Two::both(last);
+                }
+                trunk = above;
+            }
+        }
+    }
+
     /// Eliminates the first of a run.
     #[inline(always)]
     fn eliminate_first(&mut self, run: &Run, x: &mut [f64; N], inverse: &mut [f64; N]) {
         let i = run.start;
         let (above, row) = self.0.split_at_mut(i);
-        let (row, own) = (&row[0], x[i]);
+        let row = &row[0];
         inverse[i] = 1.0 / row[run.fork];
-        for (k, above) in above[..run.fork].iter_mut().enumerate() {
-            let f = row[k] * inverse[i];
-            add_row(above, k, -f, row);
-            x[k] -= f * own;
-        }
+        let gone = Gone { rows: [row], inverses: [inverse[i]], x: [x[i]] };
+        gone.leave(&mut above[..run.fork], &mut x[..run.fork]);
     }
 
     /// Eliminates p and p + 1 of a run at once: the rows above are read and written once.
@@ -129,21 +173,112 @@ impl<const N: usize, const D: usize> Rows<N, D> {
         let factor = first[top] * inverse[p + 1];
         add_row(second, top, -factor, first);
         inverse[p] = 1.0 / second[top];
-        let own = x[p + 1];
-        x[p] -= factor * own;
-        let (parents, inverses) = (x[p], [inverse[p + 1], inverse[p]]);
+        x[p] -= factor * x[p + 1];
+        let gone = Gone { rows: [first, second], inverses: [inverse[p + 1], inverse[p]], x: [x[p + 1], x[p]] };
         let (trunk, limb) = above.split_at_mut(run.start);
-        let subtract = |k: usize, above: &mut [f64; D], x: &mut f64| {
-            let (f, g) = (first[k] * inverses[0], second[k] * inverses[1]);
-            add_rows(above, k, [-f, -g], [first, second]);
-            *x = *x - f * own - g * parents;
-        };
-        for (k, above) in trunk[..run.fork].iter_mut().enumerate() {
-            subtract(k, above, &mut x[k]);
+        let (x_trunk, x_limb) = x[..p].split_at_mut(run.start);
+        if run.fork == 0 {
+            gone.leave(limb, x_limb);
+        } else {
+            gone.leave(&mut trunk[..run.fork], &mut x_trunk[..run.fork]);
+            for (i, (row, x)) in limb.iter_mut().zip(x_limb).enumerate() {
+                gone.leave_row(run.fork + i, row, x);
+            }
         }
-        for (i, above) in limb.iter_mut().enumerate() {
-            subtract(run.fork + i, above, &mut x[run.start + i]);
+    }
+}
+
+/// `sum` less `row inverse x` for each entry of the first P pairs in turn.
+#[inline(always)]
+fn less<const D: usize, const P: usize>(mut sum: f64, row: &[f64; D], inverse: f64, x: &[Two; 8]) -> f64 {
+    for (pair, x) in row.as_chunks().0.iter().zip(x).take(P) {
+        let [one, two] = (Two::new(*pair) * Two::both(inverse) * *x).numbers();
+        sum = sum - one - two;
+    }
+    sum
+}
+
+/// Rows that are eliminated at once, one after the other, with what stood right of them.
+struct Gone<'a, const D: usize, const R: usize> {
+    rows: [&'a [f64; D]; R],
+    inverses: [f64; R],
+    x: [f64; R],
+}
+
+impl<const D: usize, const R: usize> Gone<'_, D, R> {
+    /// Subtracts them from the rows above, of which the first has one entry and each one more than that before it.
+    #[inline(always)]
+    fn leave(&self, rows: &mut [[f64; D]], x: &mut [f64]) {
+        if D > 8 && D <= 16 {
+            // Each length has its own code, so that nothing loops over entries.
+            let _ = self.leave_two::<0>(rows, x)
+                && self.leave_two::<1>(rows, x)
+                && self.leave_two::<2>(rows, x)
+                && self.leave_two::<3>(rows, x)
+                && self.leave_two::<4>(rows, x)
+                && self.leave_two::<5>(rows, x)
+                && self.leave_two::<6>(rows, x)
+                && self.leave_two::<7>(rows, x);
+        } else {
+            for (k, (row, x)) in rows.iter_mut().zip(x).enumerate() {
+                self.leave_row(k, row, x);
+            }
         }
+    }
+
+    /// Subtracts them from the rows 2 P and 2 P + 1, if there are these; returns whether there may be more.
+    #[inline(always)]
+    fn leave_two<const P: usize>(&self, rows: &mut [[f64; D]], x: &mut [f64]) -> bool {
+        if 2 * P >= D {
+            return false;
+        }
+        match (rows.get_mut(2 * P..), x.get_mut(2 * P..)) {
+            (Some([one, two, ..]), Some([x, y, ..])) => {
+                let mut both = Two::new([*x, *y]);
+                let mut factors = [[0.0; R]; 2];
+                for r in 0..R {
+                    let factor = Two::new(self.rows[r].as_chunks().0[P]) * Two::both(self.inverses[r]);
+                    both = both - factor * Two::both(self.x[r]);
+                    [factors[0][r], factors[1][r]] = factor.numbers();
+                }
+                [*x, *y] = both.numbers();
+                self.subtract::<P>(one, factors[0]);
+                self.subtract::<P>(two, factors[1]);
+                true
+            }
+            (Some([one, ..]), Some([x, ..])) => {
+                let factors = std::array::from_fn(|r| self.rows[r][2 * P] * self.inverses[r]);
+                for (factor, own) in factors.iter().zip(&self.x) {
+                    *x -= factor * own;
+                }
+                self.subtract::<P>(one, factors);
+                false
+            }
+            _ => false,
+        }
+    }
+
+    /// Subtracts multiples of them from the first P + 1 pairs of a row.
+    #[inline(always)]
+    fn subtract<const P: usize>(&self, row: &mut [f64; D], factors: [f64; R]) {
+        let factors = factors.map(Two::both);
+        for (j, pair) in row.as_chunks_mut().0.iter_mut().enumerate().take(P + 1) {
+            let mut sum = Two::new(*pair);
+            for r in 0..R {
+                sum = sum - factors[r] * Two::new(self.rows[r].as_chunks().0[j]);
+            }
+            *pair = sum.numbers();
+        }
+    }
+
+    /// Subtracts them from a row of any length.
+    #[inline(always)]
+    fn leave_row(&self, last: usize, row: &mut [f64; D], x: &mut f64) {
+        let factors: [f64; R] = std::array::from_fn(|r| self.rows[r][last] * self.inverses[r]);
+        for (factor, own) in factors.iter().zip(&self.x) {
+            *x -= factor * own;
+        }
+        subtract_rows(row, last, factors, self.rows);
     }
 }
 
@@ -171,29 +306,36 @@ pub(super) fn add_row<const D: usize>(row: &mut [f64; D], last: usize, factor: f
     }
 }
 
-/// The same for two others, one after the other.
+/// The same for several others, one after the other, which are subtracted.
 #[inline(always)]
-fn add_rows<const D: usize>(row: &mut [f64; D], last: usize, factors: [f64; 2], others: [&[f64; D]; 2]) {
-    let [f, g] = factors.map(Two::both);
-    let add = |pair: &mut [f64; 2], one: &[f64; 2], two: &[f64; 2]| {
-        *pair = (Two::new(*pair) + f * Two::new(*one) + g * Two::new(*two)).numbers();
+fn subtract_rows<const D: usize, const R: usize>(
+    row: &mut [f64; D],
+    last: usize,
+    factors: [f64; R],
+    others: [&[f64; D]; R],
+) {
+    let pairs = factors.map(Two::both);
+    let subtract = |pair: &mut [f64; 2], k: usize| {
+        let mut sum = Two::new(*pair);
+        for r in 0..R {
+            sum = sum - pairs[r] * Two::new(others[r].as_chunks().0[k]);
+        }
+        *pair = sum.numbers();
     };
     if D <= 8 {
         let (pairs, rest) = row.as_chunks_mut();
-        let [(ones, last_one), (twos, last_two)] = others.map(|other| other.as_chunks());
-        for (pair, (one, two)) in pairs.iter_mut().zip(ones.iter().zip(twos)) {
-            add(pair, one, two);
+        for (k, pair) in pairs.iter_mut().enumerate() {
+            subtract(pair, k);
         }
-        for (row, (one, two)) in rest.iter_mut().zip(last_one.iter().zip(last_two)) {
-            *row = *row + factors[0] * one + factors[1] * two;
+        if let [entry] = rest {
+            for r in 0..R {
+                *entry -= factors[r] * others[r][D - 1];
+            }
         }
     } else {
-        let fours = row.as_chunks_mut::<4>().0;
-        let [ones, twos] = others.map(|other| other.as_chunks::<4>().0);
-        for (four, (one, two)) in fours.iter_mut().zip(ones.iter().zip(twos)).take(last / 4 + 1) {
-            let others = one.as_chunks().0.iter().zip(two.as_chunks().0);
-            for (pair, (one, two)) in four.as_chunks_mut().0.iter_mut().zip(others) {
-                add(pair, one, two);
+        for (k, four) in row.as_chunks_mut::<4>().0.iter_mut().enumerate().take(last / 4 + 1) {
+            for (l, pair) in four.as_chunks_mut().0.iter_mut().enumerate() {
+                subtract(pair, 2 * k + l);
             }
         }
     }

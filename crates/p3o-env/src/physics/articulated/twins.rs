@@ -3,7 +3,7 @@
 use super::links::{Form, Frame, Hinge, Mass, Node, Round, Six, go, inner, momentum, plus, scaled, turning};
 use super::model::Kind;
 use super::spatial::{Joint, Link};
-use super::tree::{Rows, Tree};
+use super::tree::Rows;
 use crate::physics::lanes::Two;
 use crate::physics::space::{Vec3, sub};
 
@@ -17,6 +17,8 @@ struct Twin {
     hinges: std::ops::Range<usize>,
     /// The first hinge of the limbs that they belong to; their own follow all others before them.
     limb: usize,
+    /// How many degrees of freedom move the limbs: the first ones, up to those of the link that they hang on.
+    fork: usize,
     /// Whether their tree begins with a free joint.
     floats: bool,
 }
@@ -47,6 +49,8 @@ pub(super) struct Twins {
     motions: Vec<Six<Two>>,
     /// The motions of the trunk, each twice.
     trunk: Vec<Six<Two>>,
+    /// Of every link that is the first of twins at the trunk, which these are and what they hang on.
+    gifts: Vec<Option<(usize, usize)>>,
 }
 
 fn pair(values: [f64; 2]) -> Two {
@@ -91,18 +95,20 @@ impl Twins {
                 if let Some(parent) = parent
                     && !found.has(c)
                     && link.tree == other.tree
+                    // Between them, nothing else hangs there, so that what they weigh is added at once.
+                    && (b + 1..c).all(|between| matches!(parent, Parent::Twin(_)) || links[between].parent != link.parent)
                     && let Some(form) = form([&link.form, &other.form])
                     && let Some(hinges) = hinges(one, two)
                 {
                     let first = found.hinges.len();
                     found.hinges.extend(hinges);
                     let hinges = first..found.hinges.len();
-                    let limb = match parent {
-                        Parent::Link(_) => first,
-                        Parent::Twin(twin) => found.twins[twin].limb,
+                    let (limb, fork) = match parent {
+                        Parent::Link(parent) => (first, links[parent].dofs.end),
+                        Parent::Twin(twin) => (found.twins[twin].limb, found.twins[twin].fork),
                     };
                     let (tree, floats) = (link.tree, link.floats);
-                    found.twins.push(Twin { links: [b, c], parent, tree, form, hinges, limb, floats });
+                    found.twins.push(Twin { links: [b, c], parent, tree, form, hinges, limb, fork, floats });
                     break;
                 }
             }
@@ -122,12 +128,14 @@ impl Twins {
         };
         found.nodes = vec![rest; found.twins.len()];
         found.motions = vec![[Two::default(); 6]; found.hinges.len()];
-        let dofs = found.twins.iter().map(|twin| match twin.parent {
-            Parent::Link(link) => links[link].dofs.end,
-            Parent::Twin(_) => 0,
-        });
-        let dofs = dofs.max().unwrap_or(0);
+        let dofs = found.twins.iter().map(|twin| twin.fork).max().unwrap_or(0);
         found.trunk = vec![[Two::default(); 6]; dofs];
+        found.gifts = vec![None; links.len()];
+        for (number, twin) in found.twins.iter().enumerate() {
+            if let Parent::Link(parent @ 1..) = twin.parent {
+                found.gifts[twin.links[0]] = Some((number, parent));
+            }
+        }
         found
     }
 
@@ -171,7 +179,7 @@ impl Twins {
         &mut self,
         qvel: &[f64; N],
         centres: &[Vec3],
-        nodes: &mut [Node],
+        nodes: &[Node],
         motions: &mut [Six; N],
     ) {
         for (t, twin) in self.twins.iter().enumerate() {
@@ -191,16 +199,12 @@ impl Twins {
             let node = &mut self.nodes[t];
             let (inertia, force) = twin.form.weigh(&node.frame.axes, sub(node.com, centre), &v, &a);
             (node.composite, node.velocity, node.acceleration, node.force) = (inertia, v, a, force);
-            for (side, link) in twin.links.into_iter().enumerate() {
-                nodes[link].velocity = lane(&v, side);
-            }
         }
     }
 
     /// Their rows of the mass matrix and their bias, from the leaves on.
     pub fn inertia<const N: usize, const D: usize>(
         &mut self,
-        tree: &Tree<N, D>,
         motions: &[Six; N],
         mass: &mut Rows<N, D>,
         force: &mut [f64; N],
@@ -212,25 +216,29 @@ impl Twins {
             let (composite, pull) = (self.nodes[t].composite, self.nodes[t].force);
             for j in twin.hinges.clone() {
                 let (dofs, motion) = (self.hinges[j].dofs, &self.motions[j]);
-                let bias = inner(motion, &pull);
+                let bias = inner(motion, &pull).numbers();
                 let push = momentum(&composite, motion);
                 let limb = &self.motions[twin.limb..=j];
-                let fork = tree.depth[dofs[0]] + 1 - limb.len();
-                let mut set = |k: usize, entry: Two| {
-                    [mass.0[dofs[0]][k], mass.0[dofs[1]][k]] = entry.numbers();
-                };
-                let first = if twin.floats { 3 } else { 0 };
-                for k in 0..first {
-                    set(k, push[3 + k]);
+                let fork = twin.fork;
+                let [one, two] = mass.0.get_disjoint_mut(dofs).expect("twins have two rows");
+                let ((one, one_limb), (two, two_limb)) = (one.split_at_mut(fork), two.split_at_mut(fork));
+                let (mut one, mut two, mut trunk) = (one, two, &self.trunk[..fork]);
+                if twin.floats {
+                    // The first three motions are the world's axes.
+                    for k in 0..3 {
+                        [one[k], two[k]] = push[3 + k].numbers();
+                    }
+                    (one, two, trunk) = (&mut one[3..], &mut two[3..], &trunk[3..]);
                 }
-                for k in first..fork {
-                    set(k, inner(&self.trunk[tree.chain[dofs[0]][k]], &push));
+                for ((one, two), above) in one.iter_mut().zip(two).zip(trunk) {
+                    [*one, *two] = inner(above, &push).numbers();
                 }
-                for (k, above) in limb.iter().enumerate() {
-                    set(fork + k, inner(above, &push));
+                let (one_limb, two_limb) = (&mut one_limb[..limb.len()], &mut two_limb[..limb.len()]);
+                for k in 0..limb.len() {
+                    [one_limb[k], two_limb[k]] = inner(&limb[k], &push).numbers();
                 }
-                for (side, dof) in dofs.into_iter().enumerate() {
-                    force[dof] -= bias.numbers()[side];
+                for (dof, bias) in dofs.into_iter().zip(bias) {
+                    force[dof] -= bias;
                 }
             }
             if let Parent::Twin(parent) = twin.parent {
@@ -243,15 +251,22 @@ impl Twins {
         }
     }
 
-    /// Gives what a link and all that hangs on it weigh to the link that it hangs on, if it is one of a twin at the trunk.
+    /// Gives what twins at the trunk and all that hangs on them weigh to the link that they hang on, if this is the first of them.
     pub fn give(&self, link: usize, nodes: &mut [Node]) {
-        for (twin, node) in self.twins.iter().zip(&self.nodes) {
-            if let Parent::Link(parent @ 1..) = twin.parent
-                && let Some(side) = twin.links.iter().position(|one| *one == link)
-            {
+        if let Some((twin, parent)) = self.gifts[link] {
+            let node = &self.nodes[twin];
+            // The second first, as links that are alone do.
+            for side in [1, 0] {
                 nodes[parent].take(&lane(&node.composite, side), &lane(&node.force, side));
             }
         }
+    }
+
+    /// The velocity of a link, if it is one of them.
+    pub fn velocity(&self, link: usize) -> Option<Six> {
+        let twin = self.twins.iter().position(|twin| twin.links.contains(&link))?;
+        let side = usize::from(self.twins[twin].links[1] == link);
+        Some(lane(&self.nodes[twin].velocity, side))
     }
 }
 
