@@ -155,7 +155,7 @@ impl Group {
         if policy.entropy_mean {
             policy.entropy /= components;
         }
-        if batch.entropy >= policy.entropy_below * components {
+        if batch.entropy >= policy.entropy_below * components || round.done >= policy.entropy_until {
             policy.entropy = 0.0;
         }
         let limits: Vec<f64> = round.signals.constraints().iter().map(|signal| signal.limit).collect();

@@ -694,12 +694,12 @@ fn a_run_of_version_4_keeps_its_vases_and_its_bonus() {
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
         let text = small_task("ppo", task, &options).to_toml();
         assert_eq!(Config::from_toml(&text).unwrap().env.get("vases"), None);
-        let text = text.replacen("entropy_mean = false\n", "", 1);
+        let text = text.replacen("entropy_mean = false\n", "", 1).replacen("entropy_until = 1.0\n", "", 1);
         assert!(Config::from_toml(&text).is_err(), "today it must be there");
         for version in ["2", "3", "4"] {
             let config = Config::from_toml(&text.replacen("version = 5", &format!("version = {version}"), 1)).unwrap();
             assert_eq!(config.env.get("vases").copied(), vases, "{task}, version {version}");
-            assert!(!config.policy.entropy_mean);
+            assert_eq!((config.policy.entropy_mean, config.policy.entropy_until), (false, 1.0));
             assert_eq!(Config::from_toml(&config.to_toml()).unwrap(), config);
         }
     }

@@ -77,14 +77,30 @@ fn a_batch_with_a_number_that_is_not_finite_is_reported_and_not_stepped_on() {
     }
 }
 
+/// A policy's parameters after so many updates of a small run.
+fn after_updates(updates: usize, changes: &[&str]) -> Vec<f32> {
+    let config = small_task("p3o", "PointGoal", changes);
+    let mut learner = Learner::new(config.clone(), &*named_task(&config).unwrap()).unwrap();
+    for _ in 0..updates {
+        learner.update().unwrap();
+    }
+    learner.policy().parameters()
+}
+
+#[test]
+fn an_entropy_bonus_counts_in_its_share_of_the_run_only() {
+    let steps = small_task("p3o", "PointGoal", &[]).rollout.batch * 4;
+    let (four, bonus) = (format!("run.steps={steps}"), "policy.entropy=0.1");
+    let after = |updates: usize, until: &str| after_updates(updates, &[&four, bonus, until]);
+    let until = "policy.entropy_until=0.5";
+    assert_eq!(after(2, until), after_updates(2, &[&four, bonus]));
+    assert_ne!(after(3, until), after_updates(3, &[&four, bonus]));
+    assert_eq!(after(1, "policy.entropy_until=0"), after_updates(1, &[&four]));
+}
+
 #[test]
 fn an_entropy_bonus_counts_below_its_ceiling_only() {
-    let after_an_update = |changes: &[&str]| {
-        let config = small_task("p3o", "PointGoal", changes);
-        let mut learner = Learner::new(config.clone(), &*named_task(&config).unwrap()).unwrap();
-        learner.update().unwrap();
-        learner.policy().parameters()
-    };
+    let after_an_update = |changes: &[&str]| after_updates(1, changes);
     let (without, with) = (after_an_update(&[]), after_an_update(&["policy.entropy=0.1"]));
     assert_ne!(without, with);
     // A fresh policy has ln(2 pi e) / 2 - 0.5 = 0.9189 per action.

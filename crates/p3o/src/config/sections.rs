@@ -158,6 +158,8 @@ settings! {
         entropy_below: f64 = 1000.0, Number(-1000.0, 1000.0);
         /// Whether the bonus is for the mean entropy of an action's components instead of their sum.
         entropy_mean: bool = false, Switch;
+        /// Share of the run for which the bonus counts, 1 for all of it; more steps than planned stretch it.
+        entropy_until: f64 = 1.0, Number(0.0, 1.0);
     }
 }
 
