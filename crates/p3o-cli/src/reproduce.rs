@@ -9,8 +9,10 @@ use crate::{Failure, sitting, stop_on_ctrl_c};
 use p3o::config::known;
 use p3o::memory::check_all;
 use p3o::record::write_atomic;
+use p3o::run::has_checkpoint;
 use p3o_lab::reproduce::document::Block;
 use p3o_lab::reproduce::estimate::{Estimate, estimate};
+use p3o_lab::reproduce::likeliest::Likeliest;
 use p3o_lab::reproduce::results::{self, Known};
 use p3o_lab::reproduce::{BENCHMARK, Book, Experiment, PAPER, Plan, Results, Scale, TrialPlan, Trials, report};
 use p3o_lab::sweep::{Job, Workers, memory, sweep, to_do};
@@ -57,10 +59,22 @@ fn experiments(args: &Series) -> Result<(), Failure> {
     let device = device(args)?;
     let names_of = |plan: &Plan| plan.experiments.iter().map(|e| e.name.clone()).collect::<Vec<_>>();
     let trained = train(args, device.as_ref(), &jobs, &names, &command(args, &names_of(&plan)));
+    if args.book.likeliest {
+        play(&jobs)?;
+    }
     if args.how.shard.is_none() {
         report(args, &plan, &|plan| command(args, &names_of(plan)))?;
     }
     trained?.iter().for_each(|pace| say!("{pace}"));
+    Ok(())
+}
+
+/// Plays the last policies of finished runs whose checkpoints are here and that were not played yet.
+fn play(jobs: &[Job]) -> Result<(), Failure> {
+    let is_open = |job: &&Job| has_checkpoint(&job.folder) && matches!(job.finished(), Ok(Some(_)));
+    for job in jobs.iter().filter(is_open).filter(|job| Likeliest::of(job).is_none()) {
+        Likeliest::play(job)?;
+    }
     Ok(())
 }
 

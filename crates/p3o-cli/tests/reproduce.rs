@@ -1,6 +1,6 @@
 //! `p3o reproduce` makes every run of the paper's experiments once, survives any kill, and reports what is there.
 
-use crate::util::{Home, contents, outcome, rows, text};
+use crate::util::{Home, contents, json, outcome, rows, text};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -121,6 +121,34 @@ fn one_row_of_the_benchmark_can_be_trained_first() {
     let made: Vec<String> = runs(&home, "benchmark").iter().map(|run| run.display().to_string()).collect();
     let is_of = |algo: &str| made.iter().filter(|run| run.contains(&format!("/HopperVelocity-{algo}-smoke-"))).count();
     assert_eq!((made.len(), is_of("cpo"), is_of("p3o")), (2, 1, 1), "{made:?}");
+}
+
+#[test]
+fn the_benchmark_plays_last_policies_with_their_likeliest_actions() {
+    let home = Home::new();
+    let smoke = ["benchmark", "HopperVelocity", "--scale", "smoke", "--seeds", "1", "--row", "P3O"];
+    home.good(&smoke);
+    let run = runs(&home, "benchmark")[0].display().to_string();
+    let written = || std::fs::read_to_string(home.path(&run).join("likeliest.json")).unwrap();
+    let played = json(&written());
+    let evaluated = json(&home.good(&["evaluate", &run, "--episodes", "50", "--deterministic", "--json"]));
+    assert_eq!(played["return"], evaluated["return"]["mean"]);
+    assert_eq!(played["costs"]["velocity"], evaluated["costs"]["velocity"]["mean"]);
+    assert_eq!(played["checkpoint"], evaluated["checkpoint"]);
+    let table = std::fs::read_to_string(home.path("benchmark/report/runs.csv")).unwrap();
+    let mut lines = table.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let (head, figures) = (lines.next().unwrap(), lines.next().unwrap());
+    let of = |column: &str| figures[head.iter().position(|name| *name == column).unwrap()].to_string();
+    assert_eq!(of("likeliest_return"), played["return"].to_string());
+    // It is played once, and again when what was written is of another policy.
+    let (before, first) = (written(), played["return"].to_string());
+    home.good(&smoke);
+    assert_eq!(written(), before);
+    for broken in [before.replace(&first, "7.0").replace("\"trained_steps\": ", "\"trained_steps\": 1"), "{".into()] {
+        std::fs::write(home.path(&run).join("likeliest.json"), broken).unwrap();
+        home.good(&[&smoke[..], &["--report-only"]].concat());
+        assert_eq!(written(), before);
+    }
 }
 
 #[test]

@@ -21,6 +21,8 @@ pub struct Book {
     pub says: &'static str,
     /// The heading over all verdicts.
     pub verdicts: &'static str,
+    /// Whether figures from there are of likeliest actions, so that last policies are played with theirs.
+    pub likeliest: bool,
     experiments: &'static [(&'static str, &'static str)],
 }
 
@@ -32,6 +34,7 @@ pub static PAPER: Book = Book {
     quoted: "the paper's",
     says: "the paper says",
     verdicts: "What became of the paper's claims",
+    likeliest: false,
     experiments: &[
         ("table1", include_str!("../../experiments/table1.toml")),
         ("single", include_str!("../../experiments/single.toml")),
@@ -52,6 +55,7 @@ pub static BENCHMARK: Book = Book {
     quoted: "published",
     says: "the goal",
     verdicts: "What became of the goals",
+    likeliest: true,
     experiments: &[
         ("velocity", include_str!("../../experiments/velocity.toml")),
         ("goal", include_str!("../../experiments/goal.toml")),
@@ -231,7 +235,7 @@ pub enum Kind {
     ReachesLimit,
     /// `a` earns more than `b`, by a share of it.
     HigherReturn,
-    /// `a` earns at least so much.
+    /// The last policies of `a` earn at least so much with their likeliest actions.
     Earns,
     /// `a` costs less than `b`.
     LowerCost,

@@ -3,11 +3,12 @@
 //! [`data`] reads what is to be run and what the paper says of it from `experiments/*.toml`; [`plan`] makes runs of it, each in
 //! a folder named by what it is, so that experiments share them; [`estimate`] says how long they will take; [`results`] reads
 //! what has been finished; [`verdict`] holds it against the paper's claims; [`report`] tells it all, by way of [`document`].
-//! [`trials`] are the runs by which settings are chosen before.
+//! [`likeliest`] plays last policies for those experiments whose published figures are of such. [`trials`] are the runs by which settings are chosen before.
 
 pub mod data;
 pub mod document;
 pub mod estimate;
+pub mod likeliest;
 pub mod plan;
 pub mod report;
 pub mod results;

@@ -2,6 +2,7 @@
 
 use super::data::{Claim, Experiment, Group, Row as Contestant};
 use super::document::{Block, Document};
+use super::likeliest::EPISODES;
 use super::results::{Results, Spot, short};
 use super::verdict::{Judged, Judgement, LEVEL, Verdict, judge, range};
 use crate::figure::{Limit, Picture, Row, Study, curves, studies};
@@ -80,6 +81,12 @@ fn opening(results: &Results) -> Vec<Block> {
                 .into(),
         ),
     ];
+    if results.plan.book().likeliest {
+        blocks.push(Block::Text(format!(
+            "Likeliest actions: means over {EPISODES} episodes in which a run's last policy takes its likeliest actions instead of \
+             drawing them, as the evaluator of the library with the published figures does. What a policy earns at least is judged by them."
+        )));
+    }
     blocks.extend(results.unsealed().map(Block::Text));
     blocks.extend(results.troubles().map(|trouble| Block::Text(format!("Failed: {trouble}"))));
     blocks
@@ -194,11 +201,14 @@ pub fn means(results: &Results, (e, g): (usize, usize)) -> Block {
     let (group, source) = (&experiment.group[g], experiment.book.quoted.to_string());
     let quoted = group.curves.iter().any(|c| !c.paper.is_empty());
     let costs = results.costs(e, g);
+    let likeliest = experiment.book.likeliest;
     let mut head: Vec<String> = ["", "seeds", "return"].map(String::from).to_vec();
+    head.extend(likeliest.then(|| "likeliest actions".into()));
     head.extend(quoted.then(|| source.clone()));
     head.push("length".into());
     for cost in &costs {
         head.push(results.common_limit(e, g, cost).map_or(cost.clone(), |limit| format!("{cost} (limit {limit})")));
+        head.extend(likeliest.then(|| "likeliest actions".into()));
         head.extend(quoted.then(|| source.clone()));
         head.extend(["per step", "trained for"].map(String::from));
     }
@@ -211,10 +221,12 @@ pub fn means(results: &Results, (e, g): (usize, usize)) -> Block {
         let planned = results.planned(spot);
         let seeds = if runs == planned { runs.to_string() } else { format!("{runs} of {planned}") };
         let mut row = vec![results.name(spot).to_string(), seeds, plus_minus(&mean_ci95(&results.returns(spot)))];
+        row.extend(likeliest.then(|| plus_minus(&mean_ci95(&results.likeliest_returns(spot)))));
         row.extend(quote("return"));
         row.push(short(mean_ci95(&results.lengths(spot)).mean));
         for cost in &costs {
             row.push(plus_minus(&mean_ci95(&results.finals(spot, cost))));
+            row.extend(likeliest.then(|| plus_minus(&mean_ci95(&results.likeliest_costs(spot, cost)))));
             row.extend(quote(cost));
             let per_step = mean_ci95(&results.per_step(spot, cost)).mean;
             row.push(if per_step.is_nan() { "-".into() } else { format!("{per_step:.4}") });

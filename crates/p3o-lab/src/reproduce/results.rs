@@ -1,5 +1,6 @@
 //! What the finished runs of a plan came to, and the small tables of it.
 
+use super::likeliest::Likeliest;
 use super::plan::Plan;
 use crate::statistics::{self, Overshoot};
 use crate::sweep::{Finished, Job};
@@ -27,6 +28,8 @@ pub struct Outcome {
     pub trained_for: BTreeMap<String, f64>,
     /// Whether a checkpoint vouches for its rows.
     pub sealed: bool,
+    /// Its last policy, where it was played with its likeliest actions.
+    pub likeliest: Option<Likeliest>,
 }
 
 /// Where a curve stands in a plan.
@@ -74,6 +77,7 @@ impl Outcome {
             summary,
             progress,
             sealed: true,
+            likeliest: None,
         }
     }
 
@@ -110,7 +114,8 @@ impl Known {
     pub fn of(job: &Job) -> Known {
         match (job.results(), job.failure()) {
             (Ok(Some(Finished { summary, table, sealed })), _) => {
-                Known::Outcome(Rc::new(Outcome { sealed, ..Outcome::new(&job.config, summary, table) }))
+                let likeliest = Likeliest::of(job);
+                Known::Outcome(Rc::new(Outcome { sealed, likeliest, ..Outcome::new(&job.config, summary, table) }))
             }
             (Ok(None), None) => Known::Nothing,
             (Ok(None), Some(failure)) => Known::Trouble(format!("{}: {failure}", job.folder.display())),
@@ -243,6 +248,16 @@ impl<'a> Results<'a> {
         self.of(s).iter().filter_map(|run| run.summary.costs.get(cost)?.mean).collect()
     }
 
+    /// The returns of a curve's last policies with their likeliest actions, as far as they were played.
+    pub fn likeliest_returns(&self, s: Spot) -> Vec<f64> {
+        self.of(s).iter().filter_map(|run| Some(run.likeliest.as_ref()?.ret)).collect()
+    }
+
+    /// A cost of the same.
+    pub fn likeliest_costs(&self, s: Spot, cost: &str) -> Vec<f64> {
+        self.of(s).iter().filter_map(|run| run.likeliest.as_ref()?.costs.get(cost).copied()).collect()
+    }
+
     /// The mean lengths of episodes of a curve's runs over the last tenth.
     pub fn lengths(&self, s: Spot) -> Vec<f64> {
         self.of(s).iter().filter_map(|run| run.length).collect()
@@ -307,9 +322,16 @@ impl<'a> Results<'a> {
         let done = || self.known.iter().zip(&self.plan.jobs).filter_map(|(known, job)| Some((known.outcome()?, job)));
         let costs = done().map(|(o, _)| o.summary.costs.len()).max().unwrap_or(0);
         let mut text = "run,task,algo,scale,seed,steps,wall_s,return,length".to_string();
+        let likeliest = self.plan.book().likeliest;
+        if likeliest {
+            text += ",likeliest_return";
+        }
         for i in 1..=costs {
             let _ = write!(text, ",cost_{i},mean_{i},per_step_{i},limit_{i},trained_for_{i},kept_{i}");
             let _ = write!(text, ",over_share_{i},over_mean_{i},over_worst_{i}");
+            if likeliest {
+                let _ = write!(text, ",likeliest_{i}");
+            }
         }
         text.push('\n');
         for (outcome, job) in done() {
@@ -317,6 +339,10 @@ impl<'a> Results<'a> {
             let run = job.folder.file_name().unwrap_or_default().to_string_lossy();
             let _ = write!(text, "{run},{},{},{},{},{}", s.task, s.algo, self.plan.scale.name, s.seed, s.steps);
             let _ = write!(text, ",{:.1},{},{}", s.wall_s, number(s.return_mean), number(outcome.length));
+            let played = outcome.likeliest.as_ref();
+            if likeliest {
+                let _ = write!(text, ",{}", number(played.map(|played| played.ret)));
+            }
             for (name, cost) in &s.costs {
                 let kept = cost.satisfied.map_or("", flag);
                 let of = |map: &BTreeMap<String, f64>| number(map.get(name).copied());
@@ -327,8 +353,11 @@ impl<'a> Results<'a> {
                 for figure in [over.map(|o| o.share_of_steps), over.map(|o| o.mean_excess), over.map(|o| o.worst)] {
                     let _ = write!(text, ",{}", number(figure));
                 }
+                if likeliest {
+                    let _ = write!(text, ",{}", number(played.and_then(|played| played.costs.get(name).copied())));
+                }
             }
-            text += &",".repeat(9 * (costs - s.costs.len()));
+            text += &",".repeat((9 + usize::from(likeliest)) * (costs - s.costs.len()));
             text.push('\n');
         }
         text

@@ -155,7 +155,8 @@ fn weigh(results: &Results, (experiment, group): (usize, usize), claim: &Claim) 
     let limit = results.limit(spots[0], &cost).unwrap_or(f64::NAN);
     let measure = |spot: &Spot| -> Vec<f64> {
         match claim.kind {
-            Kind::HigherReturn | Kind::Earns | Kind::StableOver => results.returns(*spot),
+            Kind::HigherReturn | Kind::StableOver => results.returns(*spot),
+            Kind::Earns => results.likeliest_returns(*spot),
             Kind::KeepsLimit | Kind::Violates | Kind::LowerCost => results.finals(*spot, &cost),
             Kind::ReachesLimit => results.reached(*spot, &cost),
             Kind::NearerLimit => results.finals(*spot, &cost).iter().map(|c| (c - limit).abs()).collect(),
@@ -230,7 +231,8 @@ fn stable(values: &[Vec<f64>], within: f64) -> Sides {
 /// What a claim measures.
 fn what(claim: &Claim, cost: &str, than: &str) -> String {
     match claim.kind {
-        Kind::HigherReturn | Kind::Earns | Kind::StableOver => "return".into(),
+        Kind::HigherReturn | Kind::StableOver => "return".into(),
+        Kind::Earns => "return of the likeliest actions".into(),
         Kind::KeepsLimit | Kind::Violates | Kind::LowerCost => cost.into(),
         Kind::ReachesLimit => format!("{cost} by the limit trained for"),
         Kind::NearerLimit => "distance to the limit".into(),
