@@ -183,6 +183,9 @@ fn a_learning_rate_falls_in_a_straight_line_to_the_runs_end() {
     for (done, expected) in [(0.0, 0.4), (0.25, 0.3), (0.75, 0.1), (1.0, 0.0), (1.5, 0.0)] {
         assert!((Decay::Linear.apply(0.4, done) - expected).abs() < 1e-15);
     }
+    for (done, expected) in [(0.0, 0.4), (0.5, 0.4), (0.75, 0.2), (1.0, 0.0), (1.5, 0.0)] {
+        assert!((Decay::Late.apply(0.4, done) - expected).abs() < 1e-15);
+    }
     let world = waves(1, 1.0);
     let config = |changes: &[&str]| -> Config {
         // Five updates.

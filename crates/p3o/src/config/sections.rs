@@ -42,6 +42,8 @@ words! {
         None = "none",
         /// It falls in a straight line from its value to zero at the run's end.
         Linear = "linear",
+        /// It stays for the first half of the run and falls in a straight line to zero in the second.
+        Late = "late",
     }
 }
 
@@ -51,6 +53,7 @@ impl Decay {
         match self {
             Decay::None => rate,
             Decay::Linear => rate * (1.0 - done).max(0.0),
+            Decay::Late => rate * (2.0 - 2.0 * done).clamp(0.0, 1.0),
         }
     }
 }
@@ -144,7 +147,7 @@ settings! {
     Policy {
         /// Learning rate of Adam.
         learning_rate: f64 = 3e-4, Number(0.0, 1.0), FirstOrder;
-        /// How the learning rate develops over the run: linear falls to zero at run.steps, so more steps than planned stretch it.
+        /// How the learning rate develops over the run: linear falls to zero at run.steps, late does so in the second half; more steps than planned stretch it.
         lr_decay: Decay = Decay::None, Words(Decay::WORDS), FirstOrder;
         /// Passes over the batch at most.
         passes: usize = 40, Count(1, 1_000_000), FirstOrder;
@@ -188,7 +191,7 @@ settings! {
     Critic {
         /// Learning rate of Adam.
         learning_rate: f64 = 1e-3, Number(0.0, 1.0);
-        /// How the learning rate develops over the run: linear falls to zero at run.steps, so more steps than planned stretch it.
+        /// How the learning rate develops over the run: linear falls to zero at run.steps, late does so in the second half; more steps than planned stretch it.
         lr_decay: Decay = Decay::None, Words(Decay::WORDS);
         /// Passes over the batch.
         passes: usize = 40, Count(0, 1_000_000);
