@@ -147,7 +147,7 @@ settings! {
     Policy {
         /// Learning rate of Adam.
         learning_rate: f64 = 3e-4, Number(0.0, 1.0), FirstOrder;
-        /// How the learning rate develops over the run: linear falls to zero at run.steps, late does so in the second half; more steps than planned stretch it.
+        /// How the learning rate develops: linear falls to zero at run.steps, late in the second half alone; more steps stretch it.
         lr_decay: Decay = Decay::None, Words(Decay::WORDS), FirstOrder;
         /// Passes over the batch at most.
         passes: usize = 40, Count(1, 1_000_000), FirstOrder;
@@ -191,7 +191,7 @@ settings! {
     Critic {
         /// Learning rate of Adam.
         learning_rate: f64 = 1e-3, Number(0.0, 1.0);
-        /// How the learning rate develops over the run: linear falls to zero at run.steps, late does so in the second half; more steps than planned stretch it.
+        /// How the learning rate develops: linear falls to zero at run.steps, late in the second half alone; more steps stretch it.
         lr_decay: Decay = Decay::None, Words(Decay::WORDS);
         /// Passes over the batch.
         passes: usize = 40, Count(0, 1_000_000);
