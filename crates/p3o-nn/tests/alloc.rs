@@ -117,8 +117,10 @@ fn check(mut update: impl FnMut() + Send) {
     let (sanity, allocations) = pool.install(|| {
         let sanity = count(|| drop(std::hint::black_box(vec![0u8; 100])));
         (0..3).for_each(|_| update());
-        (sanity, count(|| (0..20).for_each(|_| update())))
+        // On a busy machine a thread of the pool may take its first piece of work late, and allocates once for itself then; an update
+        // that allocates does so in every round.
+        (sanity, (0..5).map(|_| count(|| (0..20).for_each(|_| update()))).min())
     });
     assert_eq!(sanity, 1, "the counter does not count");
-    assert_eq!(allocations, 0);
+    assert_eq!(allocations, Some(0));
 }
