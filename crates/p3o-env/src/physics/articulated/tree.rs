@@ -95,7 +95,7 @@ impl<const N: usize, const D: usize> Rows<N, D> {
                 self.eliminate_first(run, &mut x, &mut inverse);
             }
         }
-        if D > 8 && D <= 16 {
+        if by_length::<D>() {
             self.substitute(tree, &inverse, &mut x);
             return x;
         }
@@ -188,6 +188,11 @@ impl<const N: usize, const D: usize> Rows<N, D> {
     }
 }
 
+/// Whether rows are so long, and no longer, that each length has code of its own in which nothing loops over entries.
+const fn by_length<const D: usize>() -> bool {
+    D > 8 && D <= 16
+}
+
 /// `sum` less `row inverse x` for each entry of the first P pairs in turn.
 #[inline(always)]
 fn less<const D: usize, const P: usize>(mut sum: f64, row: &[f64; D], inverse: f64, x: &[Two; 8]) -> f64 {
@@ -209,8 +214,7 @@ impl<const D: usize, const R: usize> Gone<'_, D, R> {
     /// Subtracts them from the rows above, of which the first has one entry and each one more than that before it.
     #[inline(always)]
     fn leave(&self, rows: &mut [[f64; D]], x: &mut [f64]) {
-        if D > 8 && D <= 16 {
-            // Each length has its own code, so that nothing loops over entries.
+        if by_length::<D>() {
             let _ = self.leave_two::<0>(rows, x)
                 && self.leave_two::<1>(rows, x)
                 && self.leave_two::<2>(rows, x)
@@ -247,10 +251,7 @@ impl<const D: usize, const R: usize> Gone<'_, D, R> {
                 true
             }
             (Some([one, ..]), Some([x, ..])) => {
-                let factors = std::array::from_fn(|r| self.rows[r][2 * P] * self.inverses[r]);
-                for (factor, own) in factors.iter().zip(&self.x) {
-                    *x -= factor * own;
-                }
+                let factors = self.factors(2 * P, x);
                 self.subtract::<P>(one, factors);
                 false
             }
@@ -263,22 +264,52 @@ impl<const D: usize, const R: usize> Gone<'_, D, R> {
     fn subtract<const P: usize>(&self, row: &mut [f64; D], factors: [f64; R]) {
         let factors = factors.map(Two::both);
         for (j, pair) in row.as_chunks_mut().0.iter_mut().enumerate().take(P + 1) {
-            let mut sum = Two::new(*pair);
-            for r in 0..R {
-                sum = sum - factors[r] * Two::new(self.rows[r].as_chunks().0[j]);
-            }
-            *pair = sum.numbers();
+            self.subtract_pair(j, pair, &factors);
         }
     }
 
-    /// Subtracts them from a row of any length.
+    /// Subtracts them from a row of any length: up to entry `last`, and maybe beyond, as [`add_row`] does.
     #[inline(always)]
     fn leave_row(&self, last: usize, row: &mut [f64; D], x: &mut f64) {
+        let factors = self.factors(last, x);
+        let pairs = factors.map(Two::both);
+        if D <= 8 {
+            let (all, rest) = row.as_chunks_mut();
+            for (j, pair) in all.iter_mut().enumerate() {
+                self.subtract_pair(j, pair, &pairs);
+            }
+            if let [entry] = rest {
+                for (factor, gone) in factors.iter().zip(self.rows) {
+                    *entry -= factor * gone[D - 1];
+                }
+            }
+        } else {
+            for (k, four) in row.as_chunks_mut::<4>().0.iter_mut().enumerate().take(last / 4 + 1) {
+                for (l, pair) in four.as_chunks_mut().0.iter_mut().enumerate() {
+                    self.subtract_pair(2 * k + l, pair, &pairs);
+                }
+            }
+        }
+    }
+
+    /// What each is multiplied by for the row whose last entry is `last`; `x` right of that row is without them then.
+    #[inline(always)]
+    fn factors(&self, last: usize, x: &mut f64) -> [f64; R] {
         let factors: [f64; R] = std::array::from_fn(|r| self.rows[r][last] * self.inverses[r]);
         for (factor, own) in factors.iter().zip(&self.x) {
             *x -= factor * own;
         }
-        subtract_rows(row, last, factors, self.rows);
+        factors
+    }
+
+    /// Subtracts multiples of them from the j-th pair of a row.
+    #[inline(always)]
+    fn subtract_pair(&self, j: usize, pair: &mut [f64; 2], factors: &[Two; R]) {
+        let mut sum = Two::new(*pair);
+        for r in 0..R {
+            sum = sum - factors[r] * Two::new(self.rows[r].as_chunks().0[j]);
+        }
+        *pair = sum.numbers();
     }
 }
 
@@ -301,41 +332,6 @@ pub(super) fn add_row<const D: usize>(row: &mut [f64; D], last: usize, factor: f
         for (four, other) in fours.iter_mut().zip(others).take(last / 4 + 1) {
             for (pair, other) in four.as_chunks_mut().0.iter_mut().zip(other.as_chunks().0) {
                 add(pair, other);
-            }
-        }
-    }
-}
-
-/// The same for several others, one after the other, which are subtracted.
-#[inline(always)]
-fn subtract_rows<const D: usize, const R: usize>(
-    row: &mut [f64; D],
-    last: usize,
-    factors: [f64; R],
-    others: [&[f64; D]; R],
-) {
-    let pairs = factors.map(Two::both);
-    let subtract = |pair: &mut [f64; 2], k: usize| {
-        let mut sum = Two::new(*pair);
-        for r in 0..R {
-            sum = sum - pairs[r] * Two::new(others[r].as_chunks().0[k]);
-        }
-        *pair = sum.numbers();
-    };
-    if D <= 8 {
-        let (pairs, rest) = row.as_chunks_mut();
-        for (k, pair) in pairs.iter_mut().enumerate() {
-            subtract(pair, k);
-        }
-        if let [entry] = rest {
-            for r in 0..R {
-                *entry -= factors[r] * others[r][D - 1];
-            }
-        }
-    } else {
-        for (k, four) in row.as_chunks_mut::<4>().0.iter_mut().enumerate().take(last / 4 + 1) {
-            for (l, pair) in four.as_chunks_mut().0.iter_mut().enumerate() {
-                subtract(pair, 2 * k + l);
             }
         }
     }
