@@ -4,12 +4,16 @@
     python tools/parity/body_speed.py --ours target/release/examples/body_speed
 
 MuJoCo runs by `mujoco.rollout`, which stays in C for ten steps from each of 400 states of random play; ours plays at random and
-begins anew by itself. Both take uniform random controls. Prints the median rate of each and the median ratio of neighbouring rounds.
+begins anew by itself. Both take uniform random controls. Where in memory a program's pages come to lie changed its speed by up to 40 %
+on some machines, file by file, so ours runs from a new copy in every round. Prints the median rate of each and the median ratio of neighbouring rounds.
 """
 
 import argparse
+import pathlib
 import resource
+import shutil
 import subprocess
+import tempfile
 import time
 
 import mujoco
@@ -56,9 +60,11 @@ def main():
                 rollout.rollout(m, d, starts, controls)
                 count += len(starts) * STEPS
             theirs.append(count / (time.process_time() - used))
-            used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-            subprocess.run([args.ours, name, str(steps)], check=True, capture_output=True)
-            ours.append(steps / (resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - used))
+            with tempfile.TemporaryDirectory() as folder:
+                copy = shutil.copy(args.ours, pathlib.Path(folder) / "ours")
+                used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+                subprocess.run([copy, name, str(steps)], check=True, capture_output=True)
+                ours.append(steps / (resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - used))
             steps = int(ours[-1] * args.seconds) + 1
         ratios = np.array(ours) / np.array(theirs)
         print(f"{name:14} ours {np.median(ours):9.0f}  MuJoCo {np.median(theirs):9.0f}  ratio {np.median(ratios):5.2f} ({ratios.min():.2f} to {ratios.max():.2f})", flush=True)

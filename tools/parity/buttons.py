@@ -1,9 +1,10 @@
-"""Safety-Gymnasium's button tasks, SafetyPointButton1-v0 and SafetyCarButton1-v0, and ours.
+"""Safety-Gymnasium's button tasks, SafetyPointButton1-v0 and SafetyCarButton1-v0, at level 2 too, and ours.
 
     cargo build --release -p p3o-env --example episodes
     python tools/parity/buttons.py original PointButton seek 100 > original.txt
     python tools/parity/buttons.py compare PointButton seek 2000 original.txt target/release/examples/episodes
     python tools/parity/buttons.py vectors PointButton
+    python tools/parity/buttons.py vectors PointButton2 18
 
 `original` plays episodes, by random actions that are each held for a second (`random`), or by a controller that drives where the goal's lidar is
 brightest except in every fourth second or so, which is random (`seek`): alone, it would stay at the first button in its way. It writes a line for each: return, steps with a cost of buttons, of hazards, of gremlins, of any, and length.
@@ -22,16 +23,22 @@ import bodies
 import episodes
 import vases
 
-# The original, and how many steps are a second.
-TASKS = {"PointButton": ("SafetyPointButton1-v0", 50), "CarButton": ("SafetyCarButton1-v0", 25)}
-ROBOTS = {"PointButton": "Point", "CarButton": "Car"}
+# The original, how many steps are a second, and our options. Names end with 2 at level 2.
+TASKS = {
+    "PointButton": ("SafetyPointButton1-v0", 50, []),
+    "CarButton": ("SafetyCarButton1-v0", 25, []),
+    "PointButton2": ("SafetyPointButton2-v0", 50, ["level=2"]),
+    "CarButton2": ("SafetyCarButton2-v0", 25, ["level=2"]),
+}
+
+
+def driver(task):
+    return "Car" if task.startswith("Car") else "Point"
 
 
 def original(task, how, count, first=0):
-    name, hold = TASKS[task]
-    env = safety_gymnasium.make(name).unwrapped
-    # Observations take most of the time, and only the goal's lidar is needed.
-    env.task.obs = lambda: env.task._obs_lidar(env.task.goal.pos, env.task.goal.group) if how == "seek" else None
+    name, hold, _ = TASKS[task]
+    env = episodes.original(name, *[episodes.goal_lidar] * (how == "seek"))
     rng = np.random.default_rng(int(first))
     for episode in range(int(first), int(first) + int(count)):
         lidar, _ = env.reset(seed=episode)
@@ -39,7 +46,7 @@ def original(task, how, count, first=0):
         while not done:
             if total[5] % hold == 0:
                 wanders, chance = how != "seek" or rng.uniform() < 0.25, rng.uniform(-1, 1, 2)
-            action = chance if wanders else vases.towards(lidar, ROBOTS[task])
+            action = chance if wanders else vases.towards(lidar, driver(task))
             lidar, reward, cost, terminated, truncated, info = env.step(action.astype(np.float32).astype(np.float64))
             total += reward, info.get("cost_buttons", 0), info["cost_hazards"], info["cost_gremlins"], cost, 1
             done = terminated or truncated
@@ -47,7 +54,8 @@ def original(task, how, count, first=0):
 
 
 def compare(task, how, count, path, program):
-    here = episodes.ours(program, task, count, how, TASKS[task][1], "costs=0")
+    _, hold, options = TASKS[task]
+    here = episodes.ours(program, task.removesuffix("2"), count, how, hold, "costs=0", *options)
     there = np.loadtxt(path)
     names = ["return", "buttons", "hazards", "gremlins", "any", "length"]
     sys.exit(int(episodes.far_apart(f"{task} {how}", here, there, names) > 0))
@@ -84,8 +92,8 @@ def whole(env):
 def steer(task, env, at, rng):
     """A control that drives to a place, mostly."""
     lidar = env.task._obs_lidar(at, None)
-    size = 1 if task == "PointButton" else 0.02
-    return (vases.towards(lidar, ROBOTS[task]) + size * rng.normal(size=2) * rng.choice([0, 0.5])).clip(-1, 1).astype(np.float32)
+    size = 1 if driver(task) == "Point" else 0.02
+    return (vases.towards(lidar, driver(task)) + size * rng.normal(size=2) * rng.choice([0, 0.5])).clip(-1, 1).astype(np.float32)
 
 
 def vectors(task, steps=45, seed=1, path=None):

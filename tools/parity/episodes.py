@@ -1,8 +1,28 @@
 """Whole episodes of ours and of an original, compared by their means."""
 
+import re
 import subprocess
 
+import mujoco
 import numpy as np
+import safety_gymnasium
+
+# Without the originals' sky, which nothing sees: six pictures that every reset would read anew, for most of a second.
+load = mujoco.MjModel.from_xml_string
+mujoco.MjModel.from_xml_string = lambda xml: load(re.sub(r'<texture type="skybox"[^>]*></texture>', "", xml))
+
+
+def original(name, observes=lambda task: None):
+    """An environment of Safety-Gymnasium of whose observations only that part is made which decides the actions: none for random ones."""
+    env = safety_gymnasium.make(name).unwrapped
+    env.task.obs = lambda: observes(env.task)
+    return env
+
+
+def goal_lidar(task):
+    # As where observations are made: positions are those before the last substep until then.
+    mujoco.mj_forward(task.model, task.data)
+    return task._obs_lidar(task.goal.pos, task.goal.group)
 
 
 def ours(program, *words):

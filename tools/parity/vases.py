@@ -20,6 +20,8 @@ import mujoco
 import numpy as np
 import safety_gymnasium
 
+import episodes
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 VECTORS = ROOT / "crates/p3o-env/tests/vectors/cubes.bin"
 POINT = pathlib.Path(safety_gymnasium.__file__).parent / "assets/xmls/point.xml"
@@ -129,12 +131,6 @@ def vectors(path=VECTORS, states_wanted=STATES, seed=1):
     print(f"{len(data)} bytes, {counts[0]:.0f} states, {counts[1]:.0f} with the robot in touch, {counts[2]:.0f} with vases that touch each other; MuJoCo's own tolerance changes a substep by {worst:.1e}")
 
 
-def seek(obs, robot):
-    """Towards the goal, whose lidar comes after the sensors."""
-    sensors = 24 if robot == "Car" else 12
-    return towards(obs[sensors : sensors + 16], robot)
-
-
 def towards(lidar, robot):
     """Where the lidar is brightest: forward as far as that is ahead, and turning by twice its angle."""
     angles = (np.arange(16) + 0.5) * 2 * np.pi / 16
@@ -149,23 +145,23 @@ def towards(lidar, robot):
     return np.clip([ahead, turn], -1, 1)
 
 
-def original(how, episodes, robot="Point"):
-    env = safety_gymnasium.make(f"Safety{robot}Goal2-v0")
+def original(how, count, robot="Point"):
+    env = episodes.original(f"Safety{robot}Goal2-v0", *[episodes.goal_lidar] * (how == "seek"))
     rng = np.random.default_rng(0)
-    for episode in range(int(episodes)):
-        obs, _ = env.reset(seed=episode)
+    for episode in range(int(count)):
+        lidar, _ = env.reset(seed=episode)
         total, done = np.zeros(5), False
         while not done:
-            action = seek(obs, robot) if how == "seek" else rng.uniform(-1, 1, 2)
-            obs, reward, cost, terminated, truncated, info = env.step(action.astype(np.float32))
+            action = towards(lidar, robot) if how == "seek" else rng.uniform(-1, 1, 2)
+            lidar, reward, cost, terminated, truncated, info = env.step(action.astype(np.float32))
             vases = info["cost_vases_contact"] + info["cost_vases_velocity"]
             total += reward, info["cost_hazards"] > 0, vases > 0, cost, 1
             done = terminated or truncated
         print(*total, flush=True)
 
 
-def compare(how, episodes, path, program, robot="Point"):
-    played = subprocess.run([program, f"{robot}Goal", episodes, how, "level=2"], check=True, capture_output=True, text=True).stdout
+def compare(how, count, path, program, robot="Point"):
+    played = subprocess.run([program, f"{robot}Goal", count, how, "level=2"], check=True, capture_output=True, text=True).stdout
     both = []
     for text in (played, pathlib.Path(path).read_text()):
         lines = [line.split() for line in text.splitlines()]

@@ -13,7 +13,7 @@
 //! magnetometer (12 numbers), then lidars of 16 bins for goal, hazards and vases. With hidden velocity only the
 //! magnetometer is left of the sensors, and a policy needs memory to know how fast the robot moves and turns.
 
-use crate::arena::{Arena, Rules, Thing, keepout, world_of_an_arena};
+use crate::arena::{Rules, Thing, keepout};
 use crate::layout::{Layout, Placement, Rect};
 use crate::robot::Point;
 
@@ -103,58 +103,66 @@ static LEVEL_0: Rules = level_0("PointGoal", "PointGoal level 0");
 static LEVEL_1: Rules = level_1("PointGoal", "PointGoal level 1");
 static LEVEL_2: Rules = level_2("PointGoal", "PointGoal level 2");
 
-/// The PointGoal world.
-///
-/// An episode is truncated after 1000 steps. It terminates only if no new goal can be placed or if the state is no longer
-/// finite: an action that is not a number shows up as NaN in the reward and the observation of that step.
-#[derive(Clone, Debug)]
-pub struct PointGoal {
-    arena: Arena<Point>,
-}
+/// A world of goals with this robot and the rules of its levels.
+macro_rules! goal_world {
+    ($(#[$doc:meta])* $world:ident, $driver:ty, $levels:expr) => {
+        $(#[$doc])*
+        ///
+        /// An episode is truncated after 1000 steps. It terminates only if no new goal can be placed or if the state is no longer
+        /// finite: an action that is not a number shows up as NaN in the reward and the observation of that step.
+        #[derive(Clone, Debug)]
+        pub struct $world {
+            arena: $crate::arena::Arena<$driver>,
+        }
 
-impl Default for PointGoal {
-    fn default() -> PointGoal {
-        PointGoal::new(GoalLevel::default())
-    }
+        impl Default for $world {
+            fn default() -> $world {
+                $world::new($crate::GoalLevel::default())
+            }
+        }
+
+        impl $world {
+            /// A world of this level, in the initial state of seed 0. Vases are free at level 2 and simple below.
+            pub fn new(level: $crate::GoalLevel) -> $world {
+                $world::with_vases(level, $crate::Vases::of(level))
+            }
+
+            /// The same with vases that move in this way.
+            pub fn with_vases(level: $crate::GoalLevel, vases: $crate::Vases) -> $world {
+                let mut arena = $crate::arena::Arena::new($levels[level as usize]);
+                if vases == $crate::Vases::Free {
+                    arena.free_vases();
+                }
+                $world { arena }
+            }
+
+            /// The same world with one cost, which is 1 in a step in which hazards or vases cost.
+            pub fn with_combined_cost(mut self) -> $world {
+                self.arena.combine_costs(25.0);
+                self
+            }
+
+            /// The same world with another reward for reaching the goal (1 by default).
+            pub fn with_goal_bonus(mut self, bonus: f64) -> $world {
+                self.arena.goal_bonus = bonus;
+                self
+            }
+        }
+
+        $crate::arena::world_of_an_arena!($world);
+    };
+}
+pub(crate) use goal_world;
+
+goal_world! {
+    /// The PointGoal world.
+    PointGoal, Point, [&LEVEL_0, &LEVEL_1, &LEVEL_2]
 }
 
 impl PointGoal {
-    /// A world of this level, in the initial state of seed 0. Vases are free at level 2 and simple below.
-    pub fn new(level: GoalLevel) -> PointGoal {
-        PointGoal::with_vases(level, Vases::of(level))
-    }
-
-    /// The same with vases that move in this way.
-    pub fn with_vases(level: GoalLevel, vases: Vases) -> PointGoal {
-        let rules = match level {
-            GoalLevel::Zero => &LEVEL_0,
-            GoalLevel::One => &LEVEL_1,
-            GoalLevel::Two => &LEVEL_2,
-        };
-        let mut arena = Arena::new(rules);
-        if vases == Vases::Free {
-            arena.free_vases();
-        }
-        PointGoal { arena }
-    }
-
-    /// The same world with one cost, which is 1 in a step in which hazards or vases cost.
-    pub fn with_combined_cost(mut self) -> PointGoal {
-        self.arena.combine_costs(25.0);
-        self
-    }
-
-    /// The same world with another reward for reaching the goal (1 by default).
-    pub fn with_goal_bonus(mut self, bonus: f64) -> PointGoal {
-        self.arena.goal_bonus = bonus;
-        self
-    }
-
     /// The same world without accelerometer, velocimeter and gyro: nine numbers less in an observation.
     pub fn with_hidden_velocity(mut self) -> PointGoal {
         self.arena.hide_velocity();
         self
     }
 }
-
-world_of_an_arena!(PointGoal);

@@ -27,9 +27,9 @@ struct Recorded {
     gremlins: Vec<f64>,
 }
 
-/// Steps recorded by tools/parity/buttons.py.
-fn recorded(task: &str, robot: &[(&'static str, usize)]) -> Vec<Recorded> {
-    let record = Record::open(&format!("buttons/{task}"));
+/// Steps recorded by tools/parity/buttons.py, whose files are named by task and, above 1, level.
+fn recorded(file: &str, robot: &[(&'static str, usize)]) -> Vec<Recorded> {
+    let record = Record::open(&format!("buttons/{file}"));
     let [numbers, gremlins, buttons, hazards, obs, steps] = [(); 6].map(|()| record.count());
     assert_eq!(numbers, robot.iter().map(|(_, count)| count).sum::<usize>());
     let read = |_| {
@@ -59,8 +59,9 @@ fn off(found: &[f64], expected: &[f64]) -> f64 {
     found.iter().zip(expected).map(|(f, e)| (f - e).abs() / e.abs().max(1.0)).fold(0.0, f64::max)
 }
 
-fn separate(task: &str) -> Box<dyn OpenEnv> {
-    let options = BTreeMap::from([("costs".to_owned(), 0.0)]);
+fn separate(file: &str) -> Box<dyn OpenEnv> {
+    let (task, level) = file.strip_suffix('2').map_or((file, 1.0), |task| (task, 2.0));
+    let options = BTreeMap::from([("costs".to_owned(), 0.0), ("level".to_owned(), level)]);
     tasks::make_open(task, &options).expect("a listed task")
 }
 
@@ -94,11 +95,12 @@ fn check(task: &str, robot: &[(&'static str, usize)], sensors: usize) -> Vec<[f6
         ]);
     }
     println!("{task}: steps with costs of buttons, hazards, gremlins, and presses {seen:?}");
-    assert!(seen[0] > 5 && seen[1] > 2 && seen[2] > 10 && seen[3] > 0, "{task}: {seen:?}");
+    let steps = all.len();
+    assert!(seen[0] > steps / 9 && seen[1] >= steps / 18 && seen[2] > steps / 4 && seen[3] > 0, "{task}: {seen:?}");
     all
 }
 
-/// All but a few must agree to rounding, and those few roughly: the robot's box and a gremlin's may touch in another way.
+/// All but a few must agree to rounding, and those few roughly.
 fn judge(task: &str, all: &[[f64; 4]], few: usize, rough: f64) {
     let exact = |off: &[f64; 4]| off[0] < 1e-10 && off[1] < 1e-10 && off[2] <= 1.3e-7 && off[3] <= 1.3e-7;
     let others: Vec<&[f64; 4]> = all.iter().filter(|off| !exact(off)).collect();
@@ -109,10 +111,19 @@ fn judge(task: &str, all: &[[f64; 4]], few: usize, rough: f64) {
 
 #[test]
 fn point_button_steps_as_the_original() {
-    judge("PointButton", &check("PointButton", POINT, 12), 1, 0.02);
+    judge("PointButton", &check("PointButton", POINT, 12), 0, 0.0);
 }
 
+/// In four steps, or right after one of them, a wheel touches a button: a cylinder and a ball, whose contact MuJoCo 2 searches for iteratively.
 #[test]
 fn car_button_steps_as_the_original() {
-    judge("CarButton", &check("CarButton", CAR, 24), 1, 0.02);
+    judge("CarButton", &check("CarButton", CAR, 24), 4, 1e-3);
+}
+
+/// In one step the Point's box comes to touch a gremlin while both stand upright to the last bit. Whether that is a contact of faces or of
+/// edges, with one, two or three points, is a matter of rounding in the original too: moved by 1e-13, half of its answers change.
+#[test]
+fn level_2_of_the_button_tasks_steps_as_the_original() {
+    judge("PointButton2", &check("PointButton2", POINT, 12), 1, 0.1);
+    judge("CarButton2", &check("CarButton2", CAR, 24), 0, 0.0);
 }

@@ -99,14 +99,14 @@ fn contacts_and_motion_are_the_originals() {
         count(|state| state.contacts[0] > 0) >= 80 && count(|state| state.between > 0) >= 50,
         "states of all kinds"
     );
-    // Of cubes side by side, and rarely of the robot and a cube, some corners count here and not in the original.
+    // Where edges touch, rarely a second point counts in the original and not here.
     let differ = all.iter().filter(|(state, contacts, ..)| *contacts != state.contacts).count();
-    assert!(differ <= 9, "{differ} states have other contacts");
+    assert!(differ <= 1, "{differ} states have other contacts");
     let same = || all.iter().filter(|(state, contacts, ..)| *contacts == state.contacts);
     let worst = same().map(|(.., one, _)| *one).fold(0.0, f64::max);
     assert!(worst < 1e-9, "after a substep {worst:e}");
     let far: Vec<f64> = all.iter().map(|(.., ten)| *ten).filter(|ten| *ten > 1e-9).collect();
-    assert!(far.len() <= 8, "after a step {far:?}");
+    assert!(far.len() <= 3, "after a step {far:?}");
 }
 
 #[test]

@@ -32,8 +32,7 @@ pub(super) type Gaps = [f64; MAX_ROWS];
 /// The constraints of one moment, in room that is used again.
 #[derive(Clone, Debug)]
 pub(super) struct Constraints {
-    rows: [Row; MAX_ROWS],
-    len: usize,
+    rows: Vec<Row>,
     contacts: usize,
 }
 
@@ -59,12 +58,13 @@ struct Candidate {
 
 impl Constraints {
     pub fn new() -> Constraints {
-        Constraints { rows: [Row::default(); MAX_ROWS], len: 0, contacts: 0 }
+        // An array of rows would be filled and copied in every step.
+        Constraints { rows: Vec::with_capacity(MAX_ROWS), contacts: 0 }
     }
 
     /// How many rows there are.
     pub fn len(&self) -> usize {
-        self.len
+        self.rows.len()
     }
 
     /// How many contacts there are.
@@ -74,7 +74,8 @@ impl Constraints {
 
     /// Finds the constraints of this moment.
     pub fn find(&mut self, angles: &[[f64; 2]; LEGS], legs: &[Leg; LEGS], ground: &Ground, v: &Dofs) {
-        (self.len, self.contacts) = (0, 0);
+        self.rows.clear();
+        self.contacts = 0;
         for (number, angles) in angles.iter().enumerate() {
             for (hinge, angle) in angles.iter().enumerate() {
                 let [low, high] = RANGES[hinge];
@@ -112,7 +113,7 @@ impl Constraints {
             let mut row = Row { number, weight: hard / ((1.0 - hard) * HINGE_WEIGHTS[hinge]), ..Row::default() };
             row.leg[hinge] = sign;
             row.target = -RESTITUTION * sign * v.legs[number][hinge] - STIFFNESS * hard * distance;
-            self.push(row);
+            self.rows.push(row);
         }
     }
 
@@ -146,19 +147,14 @@ impl Constraints {
             let torso = [d[0], d[1], d[2], turn[0], turn[1], turn[2]];
             let mut row = Row { torso, leg: [hip, ankle], number: it.number, reaches_torso: true, weight, target: 0.0 };
             row.target = spring - RESTITUTION * row.times(v);
-            self.push(row);
+            self.rows.push(row);
         }
         self.contacts += 1;
     }
 
-    fn push(&mut self, row: Row) {
-        self.rows[self.len] = row;
-        self.len += 1;
-    }
-
     /// Writes how far each row is above its target; returns which ones are below, one bit each.
     pub fn gaps(&self, a: &Dofs, gaps: &mut Gaps) -> u128 {
-        for (gap, row) in gaps.iter_mut().zip(&self.rows[..self.len]) {
+        for (gap, row) in gaps.iter_mut().zip(&self.rows) {
             *gap = row.times(a) - row.target;
         }
         self.below(gaps)
@@ -166,12 +162,12 @@ impl Constraints {
 
     /// Which rows are below their target, one bit each.
     pub fn below(&self, gaps: &Gaps) -> u128 {
-        gaps[..self.len].iter().enumerate().fold(0, |bits, (i, gap)| bits | (u128::from(*gap < 0.0) << i))
+        gaps[..self.len()].iter().enumerate().fold(0, |bits, (i, gap)| bits | (u128::from(*gap < 0.0) << i))
     }
 
     /// Adds the rows whose bits are set to the quadratic problem `matrix * a = right`.
     pub fn load(&self, active: u128, matrix: &mut Arrow, right: &mut Dofs) {
-        for (i, row) in self.rows[..self.len].iter().enumerate() {
+        for (i, row) in self.rows.iter().enumerate() {
             if active >> i & 1 == 1 {
                 row.load(matrix, right);
             }
@@ -181,7 +177,7 @@ impl Constraints {
     /// Slope and curvature of the rows' cost at `t` along a line on which the gaps go from `from` to `to`.
     pub fn slope(&self, from: &Gaps, to: &Gaps, t: f64) -> (f64, f64) {
         let (mut slope, mut curvature) = (0.0, 0.0);
-        for ((row, from), to) in self.rows[..self.len].iter().zip(from).zip(to) {
+        for ((row, from), to) in self.rows.iter().zip(from).zip(to) {
             let rate = to - from;
             let gap = from + t * rate;
             if gap < 0.0 {

@@ -47,13 +47,14 @@ impl Leg {
 
 /// The four legs at these angles of hip and ankle.
 pub(super) fn legs(angles: &[[f64; 2]; LEGS]) -> [Leg; LEGS] {
-    std::array::from_fn(|i| Leg::new(i, angles[i]))
+    // Not by a closure: each leg would be copied four times.
+    let [a, b, c, d] = *angles;
+    [Leg::new(0, a), Leg::new(1, b), Leg::new(2, c), Leg::new(3, d)]
 }
 
-/// The mass matrix, and the force that is there without constraints: gravity, inertia, damping and `torque`.
-/// `up` is the world's vertical.
-pub(super) fn smooth(legs: &[Leg; LEGS], up: Vec3, v: &Dofs, torque: &[[f64; 2]; LEGS]) -> (Arrow, Dofs) {
-    let mut mass = Arrow::default();
+/// Finds the mass matrix, and returns the force that is there without constraints: gravity, inertia, damping and `torque`.
+/// `up` is the world's vertical. A matrix that is returned would be copied while it is still being written.
+pub(super) fn smooth(legs: &[Leg; LEGS], up: Vec3, v: &Dofs, torque: &[[f64; 2]; LEGS], mass: &mut Arrow) -> Dofs {
     let omega = [v.torso[3], v.torso[4], v.torso[5]];
     let spin: Vec3 = std::array::from_fn(|i| TRUNK_INERTIA[i] * omega[i]);
     let mut sums = Sums {
@@ -72,6 +73,7 @@ pub(super) fn smooth(legs: &[Leg; LEGS], up: Vec3, v: &Dofs, torque: &[[f64; 2];
     for i in 0..3 {
         force.torso[i] = -sums.force[i];
         force.torso[3 + i] = -sums.torque[i];
+        mass.torso[i] = [0.0; 6];
         mass.torso[i][i] = TOTAL_MASS;
     }
     let [x, y, z] = sums.moment;
@@ -79,7 +81,7 @@ pub(super) fn smooth(legs: &[Leg; LEGS], up: Vec3, v: &Dofs, torque: &[[f64; 2];
     mass.torso[3] = [0.0, -z, y, xx, 0.0, 0.0];
     mass.torso[4] = [z, 0.0, -x, yx, yy, 0.0];
     mass.torso[5] = [-y, x, 0.0, zx, zy, zz];
-    (mass, force)
+    force
 }
 
 /// What the bodies contribute to the torso's block and force.
@@ -218,7 +220,8 @@ mod tests {
     #[test]
     fn the_weights_of_constraints_follow_from_the_mass_matrix() {
         let legs = legs(&[[0.0; 2]; LEGS]);
-        let (mass, _) = smooth(&legs, Z, &Dofs::default(), &[[0.0; 2]; LEGS]);
+        let mut mass = Arrow::default();
+        smooth(&legs, Z, &Dofs::default(), &[[0.0; 2]; LEGS], &mut mass);
         let check = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-13, "{found} {expected}");
         for (hinge, expected) in HINGE_WEIGHTS.into_iter().enumerate() {
             let mut unit = Dofs::default();
@@ -247,7 +250,8 @@ mod tests {
     #[test]
     fn solving_undoes_multiplying() {
         let legs = legs(&[[0.3, 0.7], [-0.2, 1.1], [0.1, 0.5], [0.0, 0.9]]);
-        let (mass, _) = smooth(&legs, Z, &Dofs::default(), &[[0.0; 2]; LEGS]);
+        let mut mass = Arrow::default();
+        smooth(&legs, Z, &Dofs::default(), &[[0.0; 2]; LEGS], &mut mass);
         let torso = [0.3, -1.0, 2.0, 0.7, -0.4, 1.5];
         let x = Dofs { torso, legs: [[1.0, -2.0], [0.5, 0.25], [-3.0, 0.1], [2.0, 4.0]] };
         let error = mass.solve(&mass.times(&x)).plus(-1.0, &x);

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::physics::articulated;
 use crate::physics::space::{self, add, dot, scale};
-use arrow::Dofs;
+use arrow::{Arrow, Dofs};
 use constraints::{Constraints, Ground};
 use model::{ANKLE_SIGNS, HIP_ACTIONS};
 pub use model::{GEAR, LEGS, LIMB_RADIUS, SUBSTEP, SUBSTEPS, TORSO_RADIUS};
@@ -80,7 +80,8 @@ impl AntState {
         let legs = dynamics::legs(&self.angles());
         let v = to_torso(&axes, &self.qvel);
         let still = Dofs::default();
-        let (mass, force) = dynamics::smooth(&legs, axes[2], &still, &Default::default());
+        let mut mass = Arrow::default();
+        let force = dynamics::smooth(&legs, axes[2], &still, &Default::default(), &mut mass);
         // At rest the torque about the torso's centre is weight times lever, and this is its lever along the vertical.
         let lever = dot(axes[2], [mass.torso[5][1], mass.torso[3][2], mass.torso[4][0]]);
         let weight = -dot(axes[2], [force.torso[0], force.torso[1], force.torso[2]]);
@@ -133,6 +134,7 @@ pub fn step_tables(state: &mut articulated::State, controls: &[f64]) -> [f64; 3]
 /// The solver's room and its guess for the next solution; both live no longer than a step.
 struct Solver {
     torque: [[f64; 2]; LEGS],
+    mass: Arrow,
     rows: Constraints,
     guess: Dofs,
 }
@@ -143,7 +145,7 @@ impl Solver {
             let [hip, ankle] = [0, 1].map(|hinge| GEAR * action[HIP_ACTIONS[i] + hinge].clamp(-1.0, 1.0));
             [hip, ANKLE_SIGNS[i] * ankle]
         });
-        Solver { torque, rows: Constraints::new(), guess: Dofs::default() }
+        Solver { torque, mass: Arrow::default(), rows: Constraints::new(), guess: Dofs::default() }
     }
 
     fn acceleration(&mut self, state: &AntState) -> [f64; VELOCITIES] {
@@ -151,9 +153,9 @@ impl Solver {
         let angles = state.angles();
         let legs = dynamics::legs(&angles);
         let v = to_torso(&axes, &state.qvel);
-        let (mass, force) = dynamics::smooth(&legs, axes[2], &v, &self.torque);
+        let force = dynamics::smooth(&legs, axes[2], &v, &self.torque, &mut self.mass);
         self.rows.find(&angles, &legs, &Ground { height: state.qpos[2], axes }, &v);
-        let a = newton::minimize(&mass, &force, &self.rows, &self.guess);
+        let a = newton::minimize(&self.mass, &force, &self.rows, &self.guess);
         self.guess = a;
         from_torso(&axes, &a)
     }

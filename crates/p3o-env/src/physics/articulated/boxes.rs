@@ -4,8 +4,9 @@
 //! The axis along which they overlap least is the normal of the contact. Along it the facing side of each box is a
 //! parallelogram; the corners of what the two have in common are the points of contact, as deep as the sides overlap there.
 //!
-//! Three habits of MuJoCo 2.3.3 are kept, found by experiment. Where the normal is that of a face, distances are half of the
-//! depth. Where it belongs to two edges, of all corners of the first box only one is looked at. And edges win where they are less
+//! Four habits of MuJoCo 2.3.3 are kept, found by experiment. Where the normal is that of a face, distances are half of the
+//! depth, and the other box meets it with a side only if that is turned away by less than 30 degrees about each of its edges; otherwise with an edge or a
+//! corner alone. Where the normal belongs to two edges, of all corners of the first box only one is looked at. And edges win where they are less
 //! deep by more than rounding, so that a face against an upright edge is mostly a contact of edges.
 
 #![expect(clippy::needless_range_loop, reason = "several arrays share each index, as in the formulas")]
@@ -15,6 +16,8 @@ use crate::physics::space::{Vec3, add, column, cross, dot, scale, sub};
 
 /// Edges that are so nearly parallel have no axis of their own.
 const PARALLEL: f64 = 1e-6;
+/// A side that is turned away so far, by the sine, is none: the edge or corner that it is turned to is left.
+const TURNED: f64 = 0.5;
 /// By how much edges must be less deep than a face to be taken.
 const ROUNDING: f64 = 1e-13;
 
@@ -56,7 +59,7 @@ pub(super) fn boxes(one: &Solid, two: &Solid, margin: f64, found: &mut impl FnMu
     let sides = [Side::of(one, normal), Side::of(two, scale(-1.0, normal))];
     let plane = Plane::across(normal);
     let flat = [plane.flatten(&sides[0]), plane.flatten(&sides[1])];
-    let share = if axis.of_edges { 1.0 } else { 0.5 };
+    let share = if axis.face.is_some() { 0.5 } else { 1.0 };
     let mut point = |at: [f64; 2]| {
         let heights = [sides[0].height(&plane, at), sides[1].height(&plane, at)];
         let depth = heights[1] - heights[0];
@@ -65,18 +68,27 @@ pub(super) fn boxes(one: &Solid, two: &Solid, margin: f64, found: &mut impl FnMu
             found(Touch { pos, normal, hint: None, distance: share * depth });
         }
     };
-    if axis.of_edges {
+    // Which corners of each side are looked at; only a whole side can hold those of the other.
+    let fronts = [0, 1]
+        .map(|i| if axis.face == Some(1 - i) { CORNERS.map(|corner| sides[i].leans_to(corner)) } else { [true; 4] });
+    let whole = fronts.map(|front| front == [true; 4]);
+    let corners = |i: usize| (0..4).filter(move |k| fronts[i][*k]).map(|k| CORNERS[k]);
+    if axis.face.is_none() {
         if let Some(corner) = sides[0].favourites().into_iter().find(|corner| flat[1].holds(flat[0].corner(*corner))) {
             point(flat[0].corner(corner));
         }
-    } else {
-        CORNERS.into_iter().map(|corner| flat[0].corner(corner)).filter(|at| flat[1].holds(*at)).for_each(&mut point);
+    } else if whole[1] {
+        corners(0).map(|corner| flat[0].corner(corner)).filter(|at| flat[1].holds(*at)).for_each(&mut point);
     }
-    CORNERS.into_iter().map(|corner| flat[1].corner(corner)).filter(|at| flat[0].holds(*at)).for_each(&mut point);
-    for i in 0..4 {
-        let first = [flat[0].corner(CORNERS[i]), flat[0].corner(CORNERS[(i + 1) % 4])];
-        for j in 0..4 {
-            let second = [flat[1].corner(CORNERS[j]), flat[1].corner(CORNERS[(j + 1) % 4])];
+    if whole[0] {
+        corners(1).map(|corner| flat[1].corner(corner)).filter(|at| flat[0].holds(*at)).for_each(&mut point);
+    }
+    let edge = |i: usize, k: usize| {
+        let next = (k + 1) % 4;
+        (fronts[i][k] && fronts[i][next]).then(|| [flat[i].corner(CORNERS[k]), flat[i].corner(CORNERS[next])])
+    };
+    for first in (0..4).filter_map(|k| edge(0, k)) {
+        for second in (0..4).filter_map(|k| edge(1, k)) {
             if let Some(at) = crossing(first, second) {
                 point(at);
             }
@@ -88,7 +100,8 @@ pub(super) fn boxes(one: &Solid, two: &Solid, margin: f64, found: &mut impl FnMu
 struct Axis {
     /// From the first to the second.
     normal: Vec3,
-    of_edges: bool,
+    /// Of which box it is a face's normal; none if it belongs to two edges.
+    face: Option<usize>,
 }
 
 /// None if the boxes do not overlap.
@@ -109,14 +122,15 @@ fn least_overlap(one: &Solid, two: &Solid, margin: f64) -> Option<Axis> {
     let towards = |axis: Vec3| if dot(apart, axis) < 0.0 { scale(-1.0, axis) } else { axis };
 
     let mut best = f64::NEG_INFINITY;
-    let mut found = Axis { normal: [0.0; 3], of_edges: false };
-    for axis in axes.into_iter().flatten() {
+    let mut found = Axis { normal: [0.0; 3], face: None };
+    for (i, axis) in axes.into_iter().flatten().enumerate() {
         let gap = gap(axis);
         if gap >= margin {
             return None;
         }
         if gap > best {
-            (best, found.normal) = (gap, towards(axis));
+            best = gap;
+            found = Axis { normal: towards(axis), face: Some(i / 3) };
         }
     }
     best += ROUNDING;
@@ -134,7 +148,7 @@ fn least_overlap(one: &Solid, two: &Solid, margin: f64) -> Option<Axis> {
             }
             if gap > best {
                 best = gap;
-                found = Axis { normal: towards(axis), of_edges: true };
+                found = Axis { normal: towards(axis), face: None };
             }
         }
     }
@@ -153,6 +167,8 @@ struct Side {
     /// Which of the box's axes is its own, and on which end of it the side is.
     axis: usize,
     positive: bool,
+    /// Towards which end of each of its edges it is turned away: -1, 1, or 0 where that is little.
+    lean: [f64; 2],
 }
 
 impl Side {
@@ -168,12 +184,18 @@ impl Side {
         let outward = scale(if positive { 1.0 } else { -1.0 }, column(&solid.axes, axis));
         let [a, b] = [[1, 2], [0, 2], [0, 1]][axis];
         let halves = [a, b].map(|i| scale(solid.size[i], column(&solid.axes, i)));
-        Side { centre: add(solid.pos, solid.size[axis], outward), halves, outward, axis, positive }
+        let lean = [a, b].map(|i| if along[i].abs() > TURNED { along[i].signum() } else { 0.0 });
+        Side { centre: add(solid.pos, solid.size[axis], outward), halves, outward, axis, positive, lean }
     }
 
     /// How far along the plane's normal the side is, at a place of the plane.
     fn height(&self, plane: &Plane, at: [f64; 2]) -> f64 {
         dot(self.outward, sub(self.centre, plane.place(at))) / dot(self.outward, plane.normal)
+    }
+
+    /// Whether a corner is on the edge, or is the corner, that the side is turned to.
+    fn leans_to(&self, corner: [f64; 2]) -> bool {
+        (0..2).all(|i| self.lean[i] == 0.0 || self.lean[i] == corner[i])
     }
 
     /// Signs of the corners in the order in which MuJoCo looks at them where edges touch: the first inside the other side is

@@ -3,7 +3,7 @@
 #![expect(clippy::needless_range_loop, reason = "several arrays share each index, as in the formulas")]
 
 use super::model::Soft;
-use super::tree::{Full, Rows, Tree, add_row};
+use super::tree::{Full, Rows, Tree, add_rows};
 
 /// A limit or a contact.
 ///
@@ -180,34 +180,44 @@ impl<const W: usize, const K: usize> Block<W, K> {
     }
 
     /// The active edges' share of the quadratic problem: `-weight J' offset` is added to the right, and `add` is called with the rows and
-    /// weights whose sum of `weight J' J` is to be added to the matrix: one for each tangent at most, and one for the normal.
+    /// weights whose sum of `weight J' J` is to be added to the matrix: one for each tangent at most, and one for the normal. `edges` is room.
     #[inline(always)]
-    fn load<const N: usize>(&self, active: u16, right: &mut [f64; N], mut add: impl FnMut(&[f64; W], f64)) {
+    fn load<const N: usize>(
+        &self,
+        active: u16,
+        right: &mut [f64; N],
+        edges: &mut [[f64; W]; K],
+        add: impl FnOnce(&[(&[f64; W], f64)]),
+    ) {
         let mut normal = if active & 1 == 1 { self.plain } else { 0.0 };
         let mut pull = [0.0; K];
         pull[0] = normal * self.offset[0];
-        for k in 1..self.len {
+        let mut parts = [(&self.rows[0], 0.0); K];
+        let mut count = 0;
+        for (k, edge) in edges.iter_mut().enumerate().take(self.len).skip(1) {
             let (mu, both) = (self.friction[k], active >> (2 * k - 1) & 3);
             match both {
-                0 => {}
+                0 => continue,
                 3 => {
-                    add(&self.rows[k], 2.0 * mu * mu * self.weight);
+                    parts[count] = (&self.rows[k], 2.0 * mu * mu * self.weight);
                     normal += 2.0;
                     pull[0] += 2.0 * self.offset[0];
                     pull[k] = 2.0 * mu * mu * self.offset[k];
                 }
                 _ => {
                     let sign = if both == 1 { mu } else { -mu };
-                    let edge = std::array::from_fn(|i| self.rows[0][i] + sign * self.rows[k][i]);
-                    add(&edge, self.weight);
+                    *edge = std::array::from_fn(|i| self.rows[0][i] + sign * self.rows[k][i]);
+                    parts[count] = (edge, self.weight);
                     let offset = self.offset[0] + sign * self.offset[k];
                     pull[0] += offset;
                     pull[k] = sign * offset;
                 }
             }
+            count += 1;
         }
         if normal > 0.0 {
-            add(&self.rows[0], normal * self.weight);
+            parts[count] = (&self.rows[0], normal * self.weight);
+            count += 1;
         }
         for k in 0..self.len {
             let factor = self.weight * pull[k];
@@ -217,33 +227,58 @@ impl<const W: usize, const K: usize> Block<W, K> {
                 }
             }
         }
+        add(&parts[..count]);
     }
 
-    pub fn load_tree<const N: usize>(&self, active: u16, matrix: &mut Rows<N, W>, right: &mut [f64; N]) {
+    pub fn load_tree<const N: usize>(
+        &self,
+        active: u16,
+        matrix: &mut Rows<N, W>,
+        right: &mut [f64; N],
+        edges: &mut [[f64; W]; K],
+    ) {
         let dofs = &self.dofs[..self.width];
-        self.load(active, right, |row, weight| {
-            for (d, dof) in dofs.iter().enumerate() {
-                let sum = &mut matrix.0[usize::from(*dof)];
-                let factor = weight * row[d];
-                if self.start == 0 {
-                    add_row(sum, d, factor, row);
-                } else {
-                    for (m, j) in sum[self.start..=self.start + d].iter_mut().zip(row) {
-                        *m += factor * j;
+        self.load(active, right, edges, |parts| {
+            if self.start > 0 {
+                for (row, weight) in parts {
+                    for (d, dof) in dofs.iter().enumerate() {
+                        let factor = weight * row[d];
+                        for (m, j) in matrix.0[usize::from(*dof)][self.start..=self.start + d].iter_mut().zip(*row) {
+                            *m += factor * j;
+                        }
                     }
                 }
+                return;
+            }
+            let mut rest = parts;
+            while let [a, b, c, more @ ..] = rest {
+                add_products(dofs, matrix, [*a, *b, *c]);
+                rest = more;
+            }
+            match rest {
+                [a, b] => add_products(dofs, matrix, [*a, *b]),
+                [a] => add_products(dofs, matrix, [*a]),
+                _ => {}
             }
         });
     }
 
-    pub fn load_full<const N: usize>(&self, active: u16, matrix: &mut Full<N>, right: &mut [f64; N]) {
+    pub fn load_full<const N: usize>(
+        &self,
+        active: u16,
+        matrix: &mut Full<N>,
+        right: &mut [f64; N],
+        edges: &mut [[f64; W]; K],
+    ) {
         let dofs = &self.dofs[..self.width];
-        self.load(active, right, |row, weight| {
-            for (d, dof) in dofs.iter().enumerate() {
-                let sum = &mut matrix.0[usize::from(*dof)];
-                let factor = weight * row[d];
-                for (j, dof) in row[..=d].iter().zip(dofs) {
-                    sum[usize::from(*dof)] += factor * j;
+        self.load(active, right, edges, |parts| {
+            for (row, weight) in parts {
+                for (d, dof) in dofs.iter().enumerate() {
+                    let sum = &mut matrix.0[usize::from(*dof)];
+                    let factor = weight * row[d];
+                    for (j, dof) in row[..=d].iter().zip(dofs) {
+                        sum[usize::from(*dof)] += factor * j;
+                    }
                 }
             }
         });
@@ -256,6 +291,19 @@ impl<const W: usize, const K: usize> Block<W, K> {
         for (dof, step) in self.dofs.iter_mut().zip(&tree.chain[leaf][start..=tree.depth[leaf]]) {
             *dof = *step as u8;
         }
+    }
+}
+
+/// Adds `weight J' J` of each part to the rows of these degrees of freedom, which are the first ones of a tree's way.
+#[inline(always)]
+fn add_products<const N: usize, const W: usize, const R: usize>(
+    dofs: &[u8],
+    matrix: &mut Rows<N, W>,
+    parts: [(&[f64; W], f64); R],
+) {
+    let rows = parts.map(|(row, _)| row);
+    for (d, dof) in dofs.iter().enumerate() {
+        add_rows(&mut matrix.0[usize::from(*dof)], d, parts.map(|(row, weight)| weight * row[d]), rows);
     }
 }
 

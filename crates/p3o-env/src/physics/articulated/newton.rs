@@ -22,6 +22,7 @@ pub(super) struct Problem<const N: usize, const D: usize, const K: usize> {
     active: Vec<u16>,
     keys: Vec<usize>,
     before: Vec<(usize, u16)>,
+    edges: [[f64; D]; K],
 }
 
 impl<const N: usize, const D: usize, const K: usize> Problem<N, D, K> {
@@ -36,6 +37,7 @@ impl<const N: usize, const D: usize, const K: usize> Problem<N, D, K> {
             active: Vec::with_capacity(blocks),
             keys: Vec::with_capacity(blocks),
             before: Vec::with_capacity(blocks),
+            edges: [[0.0; D]; K],
         }
     }
 
@@ -112,16 +114,17 @@ impl<const N: usize, const D: usize, const K: usize> Problem<N, D, K> {
     }
 
     /// The minimum of the quadratic that the active edges make.
-    fn solve(&self, tree: &Tree<N, D>) -> [f64; N] {
+    fn solve(&mut self, tree: &Tree<N, D>) -> [f64; N] {
         let mut right = self.force;
+        let edges = &mut self.edges;
         let on = || self.blocks.iter().zip(&self.active).filter(|(_, active)| **active != 0);
         if on().all(|(block, _)| block.is_chain) {
             let mut matrix = self.mass;
-            on().for_each(|(block, active)| block.load_tree(*active, &mut matrix, &mut right));
+            on().for_each(|(block, active)| block.load_tree(*active, &mut matrix, &mut right, edges));
             matrix.solve(tree, &right)
         } else {
             let mut matrix = Full::of(&self.mass, tree);
-            on().for_each(|(block, active)| block.load_full(*active, &mut matrix, &mut right));
+            on().for_each(|(block, active)| block.load_full(*active, &mut matrix, &mut right, edges));
             matrix.solve(&right)
         }
     }

@@ -171,7 +171,7 @@ impl<const N: usize, const D: usize> Rows<N, D> {
         let [second, first, ..] = rows else { unreachable!("there are two") };
         inverse[p + 1] = 1.0 / first[top + 1];
         let factor = first[top] * inverse[p + 1];
-        add_row(second, top, -factor, first);
+        add_rows(second, top, [-factor], [first]);
         inverse[p] = 1.0 / second[top];
         x[p] -= factor * x[p + 1];
         let gone = Gone { rows: [first, second], inverses: [inverse[p + 1], inverse[p]], x: [x[p + 1], x[p]] };
@@ -264,32 +264,18 @@ impl<const D: usize, const R: usize> Gone<'_, D, R> {
     fn subtract<const P: usize>(&self, row: &mut [f64; D], factors: [f64; R]) {
         let factors = factors.map(Two::both);
         for (j, pair) in row.as_chunks_mut().0.iter_mut().enumerate().take(P + 1) {
-            self.subtract_pair(j, pair, &factors);
+            let mut sum = Two::new(*pair);
+            for r in 0..R {
+                sum = sum - factors[r] * Two::new(self.rows[r].as_chunks().0[j]);
+            }
+            *pair = sum.numbers();
         }
     }
 
-    /// Subtracts them from a row of any length: up to entry `last`, and maybe beyond, as [`add_row`] does.
+    /// Subtracts them from a row of any length.
     #[inline(always)]
     fn leave_row(&self, last: usize, row: &mut [f64; D], x: &mut f64) {
-        let factors = self.factors(last, x);
-        let pairs = factors.map(Two::both);
-        if D <= 8 {
-            let (all, rest) = row.as_chunks_mut();
-            for (j, pair) in all.iter_mut().enumerate() {
-                self.subtract_pair(j, pair, &pairs);
-            }
-            if let [entry] = rest {
-                for (factor, gone) in factors.iter().zip(self.rows) {
-                    *entry -= factor * gone[D - 1];
-                }
-            }
-        } else {
-            for (k, four) in row.as_chunks_mut::<4>().0.iter_mut().enumerate().take(last / 4 + 1) {
-                for (l, pair) in four.as_chunks_mut().0.iter_mut().enumerate() {
-                    self.subtract_pair(2 * k + l, pair, &pairs);
-                }
-            }
-        }
+        add_rows(row, last, self.factors(last, x).map(|factor| -factor), self.rows);
     }
 
     /// What each is multiplied by for the row whose last entry is `last`; `x` right of that row is without them then.
@@ -301,37 +287,39 @@ impl<const D: usize, const R: usize> Gone<'_, D, R> {
         }
         factors
     }
-
-    /// Subtracts multiples of them from the j-th pair of a row.
-    #[inline(always)]
-    fn subtract_pair(&self, j: usize, pair: &mut [f64; 2], factors: &[Two; R]) {
-        let mut sum = Two::new(*pair);
-        for r in 0..R {
-            sum = sum - factors[r] * Two::new(self.rows[r].as_chunks().0[j]);
-        }
-        *pair = sum.numbers();
-    }
 }
 
-/// `row += factor other` up to entry `last`, and maybe beyond: there, rows hold nothing that is read, and whole rows or fours of
-/// entries are faster.
+/// `row += factor other` for each of the others in turn, up to entry `last`, and maybe beyond: there, rows hold nothing that is read, and
+/// whole rows or fours of entries are faster.
 #[inline(always)]
-pub(super) fn add_row<const D: usize>(row: &mut [f64; D], last: usize, factor: f64, other: &[f64; D]) {
-    let f = Two::both(factor);
-    let add = |pair: &mut [f64; 2], other: &[f64; 2]| *pair = (Two::new(*pair) + f * Two::new(*other)).numbers();
-    if D <= 8 {
-        let ((pairs, rest), (others, last)) = (row.as_chunks_mut(), other.as_chunks());
-        for (pair, other) in pairs.iter_mut().zip(others) {
-            add(pair, other);
+pub(super) fn add_rows<const D: usize, const R: usize>(
+    row: &mut [f64; D],
+    last: usize,
+    factors: [f64; R],
+    others: [&[f64; D]; R],
+) {
+    let pairs = factors.map(Two::both);
+    let add = |j: usize, pair: &mut [f64; 2]| {
+        let mut sum = Two::new(*pair);
+        for r in 0..R {
+            sum = sum + pairs[r] * Two::new(others[r].as_chunks().0[j]);
         }
-        for (row, other) in rest.iter_mut().zip(last) {
-            *row += factor * other;
+        *pair = sum.numbers();
+    };
+    if D <= 8 {
+        let (all, rest) = row.as_chunks_mut();
+        for (j, pair) in all.iter_mut().enumerate() {
+            add(j, pair);
+        }
+        if let [entry] = rest {
+            for r in 0..R {
+                *entry += factors[r] * others[r][D - 1];
+            }
         }
     } else {
-        let (fours, others) = (row.as_chunks_mut::<4>().0, other.as_chunks::<4>().0);
-        for (four, other) in fours.iter_mut().zip(others).take(last / 4 + 1) {
-            for (pair, other) in four.as_chunks_mut().0.iter_mut().zip(other.as_chunks().0) {
-                add(pair, other);
+        for (k, four) in row.as_chunks_mut::<4>().0.iter_mut().enumerate().take(last / 4 + 1) {
+            for (l, pair) in four.as_chunks_mut().0.iter_mut().enumerate() {
+                add(2 * k + l, pair);
             }
         }
     }
