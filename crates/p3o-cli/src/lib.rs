@@ -53,8 +53,9 @@ pub(crate) enum Failure {
     Unsafe(String),
     /// One clear line with a code of its own.
     Coded(u8, String),
-    /// Another process of the run says why.
-    Quiet(u8),
+    /// The first process of the run says why and ends with a code. This one ends with none: a launcher kills all processes as soon as one
+    /// of them has failed, and the first might not have spoken yet.
+    Quiet,
 }
 
 impl Failure {
@@ -64,7 +65,7 @@ impl Failure {
             Failure::Failed(line) | Failure::Usage(line) | Failure::Unsafe(line) | Failure::Coded(_, line) => {
                 line.replace("--", "")
             }
-            Failure::Interrupted | Failure::Quiet(_) => "it was interrupted".to_string(),
+            Failure::Interrupted | Failure::Quiet => "it was interrupted".to_string(),
         }
     }
 
@@ -76,7 +77,7 @@ impl Failure {
             Failure::Unsafe(line) => (3, line.clone()),
             Failure::Coded(code, line) => (*code, line.clone()),
             Failure::Interrupted => (130, String::new()),
-            Failure::Quiet(code) => (*code, String::new()),
+            Failure::Quiet => (0, String::new()),
         }
     }
 }
@@ -168,7 +169,7 @@ fn answer(args: impl IntoIterator<Item = OsString>) -> u8 {
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(e) if e.use_stderr() && e.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            return if party::speaks() { complain(&one_line(&e.to_string()), 2) } else { 2 };
+            return if party::speaks() { complain(&one_line(&e.to_string()), 2) } else { 0 };
         }
         Err(e) => return help(&e),
     };

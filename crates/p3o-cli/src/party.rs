@@ -52,9 +52,9 @@ pub fn speaks() -> bool {
     launched().is_none_or(|(rank, _)| rank == 0)
 }
 
-/// A line that one of the processes shows; the others end with the same code.
+/// A line that the first of the processes shows.
 fn refuse((rank, _): (usize, usize), line: String) -> Failure {
-    if rank == 0 { Failure::Usage(line) } else { Failure::Quiet(2) }
+    if rank == 0 { Failure::Usage(line) } else { Failure::Quiet }
 }
 
 /// Refuses a command of which several processes would each do the same.
@@ -99,13 +99,14 @@ impl Party {
     }
 
     #[cfg(feature = "mpi")]
-    fn connect(launched: (usize, usize), patience: Duration) -> Result<(Party, Connection), Failure> {
+    fn connect(_: (usize, usize), patience: Duration) -> Result<(Party, Connection), Failure> {
         let stop = stop_on_ctrl_c(None)?;
         let folder = Arc::<Mutex<Option<PathBuf>>>::default();
         let seen = Arc::clone(&folder);
         let give_up = move |why: &str| give_up(why, &seen);
         let joined = crate::mpi::World::join(patience, Arc::clone(&stop), Box::new(give_up));
-        let (world, ranks, local) = joined.map_err(|e| refuse(launched, format!("MPI does not start: {e}")))?;
+        // Each process says it: the first may have started well.
+        let (world, ranks, local) = joined.map_err(|e| Failure::Usage(format!("MPI does not start: {e}")))?;
         Ok((Party { ranks, stop, local, folder }, Some(world)))
     }
 
@@ -124,7 +125,7 @@ impl Party {
         match (self.ranks.rank(), own) {
             (0, Err(own)) => Err(own),
             (0, Ok(_)) => Err(Failure::Coded(code, format!("rank {rank}: {line}"))),
-            _ => Err(Failure::Quiet(code)),
+            _ => Err(Failure::Quiet),
         }
     }
 }

@@ -21,8 +21,12 @@ fn alone() -> MutexGuard<'static, ()> {
 
 /// The launcher, which does not mind few cores, nor a container's only user.
 fn mpirun(home: &Home, ranks: usize, args: &[&str]) -> Command {
+    launch(home, ranks, &[&[env!("CARGO_BIN_EXE_p3o")], args].concat())
+}
+
+fn launch(home: &Home, ranks: usize, program: &[&str]) -> Command {
     let mut command = Command::new("mpirun");
-    command.args(["--oversubscribe", "-n", &ranks.to_string(), env!("CARGO_BIN_EXE_p3o")]).args(args);
+    command.args(["--oversubscribe", "-n", &ranks.to_string()]).args(program);
     command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
     command.current_dir(home.path("")).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
@@ -227,6 +231,21 @@ fn what_would_be_trained_is_shown_once() {
         (1, 1),
         "{told}"
     );
+}
+
+/// The launcher kills all as soon as one has failed: the others must not fail before the first has spoken.
+#[test]
+fn a_first_process_that_is_late_says_why_all_the_same() {
+    let _turn = alone();
+    let home = Home::new();
+    let late = "[ \"$OMPI_COMM_WORLD_RANK\" = 0 ] && sleep 0.5; exec \"$0\" \"$@\"";
+    for (args, code) in [(&["list"][..], 2), (&["train", "PointGoal", "--stepz", "1"], 2), (&["resume", "nowhere"], 1)]
+    {
+        let program = [&["sh", "-c", late, env!("CARGO_BIN_EXE_p3o")], args].concat();
+        let output = launch(&home, 3, &program).output().expect("mpirun starts");
+        let said = text(&output.stderr);
+        assert_eq!((output.status.code(), lines(&output).len()), (Some(code), 1), "{args:?}: {said}");
+    }
 }
 
 #[test]
