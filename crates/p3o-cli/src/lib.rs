@@ -39,6 +39,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 pub use train::{draw, free_folder};
 
 /// Why a command did not succeed.
@@ -169,7 +170,13 @@ fn answer(args: impl IntoIterator<Item = OsString>) -> u8 {
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(e) if e.use_stderr() && e.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            return if party::speaks() { complain(&one_line(&e.to_string()), 2) } else { 0 };
+            if party::speaks() {
+                return complain(&one_line(&e.to_string()), 2);
+            }
+            // Most likely the first process says the same, and a launcher would kill it before it can; but of a sweep's shards this
+            // one alone may have been given nonsense, so it fails in any case.
+            std::thread::sleep(Duration::from_secs(2));
+            return 2;
         }
         Err(e) => return help(&e),
     };
