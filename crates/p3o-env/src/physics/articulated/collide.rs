@@ -151,11 +151,20 @@ fn balls(one: &Solid, a: Vec3, two: &Solid, b: Vec3, margin: f64, found: &mut im
     }
 }
 
+/// Far more than rounding changes squares of distances by.
+const SLACK: f64 = 1e-9;
+
 fn capsules(one: &Solid, two: &Solid, margin: f64, found: &mut impl FnMut(Touch)) {
     let (s, t) = (scale(one.size[1], one.axis), scale(two.size[1], two.axis));
     let apart = sub(one.pos, two.pos);
     let (ss, st, tt) = (dot(s, s), -dot(s, t), dot(t, t));
     let (u, v) = (-dot(s, apart), dot(t, apart));
+    // Mostly they lie apart as seen along the line between their centres.
+    let square = dot(apart, apart);
+    let (gap, reach) = (square - u.abs() - v.abs(), one.size[0] + two.size[0] + margin);
+    if gap > 0.0 && gap * gap > square * reach * reach * (1.0 + SLACK) {
+        return;
+    }
     let determinant = ss * tt - st * st;
     let clip = |x: f64| x.clamp(-1.0, 1.0);
     let mut count = 0;
