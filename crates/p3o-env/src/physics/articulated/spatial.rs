@@ -140,8 +140,7 @@ struct Close {
     near: usize,
     geoms: [usize; 2],
     on_plane: bool,
-    /// The square of its reach.
-    square: f64,
+    reach: f64,
 }
 
 /// Pairs that are further apart than this are not looked at until a geom has moved half as far.
@@ -393,8 +392,8 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
             let (apart, reach) = (sub(two.pos, one.pos), near.reach + GAP);
             let is_far = if near.on_plane { dot(apart, one.axis) > reach } else { dot(apart, apart) > reach * reach };
             if !self.folds || !is_far {
-                let (geoms, on_plane, square) = (near.pair.geoms, near.on_plane, near.reach * near.reach);
-                self.close.push(Close { near: i, geoms, on_plane, square });
+                let (geoms, on_plane, reach) = (near.pair.geoms, near.on_plane, near.reach);
+                self.close.push(Close { near: i, geoms, on_plane, reach });
             }
         }
     }
@@ -424,18 +423,22 @@ impl<const N: usize, const D: usize, const K: usize> Spatial<N, D, K> {
         let mut brought = 0u64;
         let mut side = Side { plane: usize::MAX, link: usize::MAX, across: [0.0; 3], height: 0.0 };
         for close in 0..self.close.len() {
-            let Close { near: number, geoms: [one, two], on_plane, square } = self.close[close];
-            let is_far = if on_plane {
+            let Close { near: number, geoms: [one, two], on_plane, reach } = self.close[close];
+            let apart = || sub(self.solids[two].pos, self.solids[one].pos);
+            // Where places are known, most are far by a height that may differ from the one below by rounding.
+            let is_far = if on_plane && self.folds && dot(apart(), self.solids[one].axis) > reach + SLACK {
+                true
+            } else if on_plane {
                 let near = &self.nears[number];
                 let (plane, fixed) = (&self.solids[one], &self.fixed[two]);
                 if (side.plane, side.link) != (one, fixed.link) {
                     side = Side::of(plane, one, &self.nodes[fixed.link].frame, fixed.link);
                 }
                 let height = side.height + dot(side.across, fixed.pos);
-                height > near.reach || height - fixed.extent(&self.solids[two], side.across) > near.pair.margin + SLACK
+                height > reach || height - fixed.extent(&self.solids[two], side.across) > near.pair.margin + SLACK
             } else {
-                let apart = sub(self.solids[two].pos, self.solids[one].pos);
-                dot(apart, apart) > square
+                let apart = apart();
+                dot(apart, apart) > reach * reach
             };
             if !is_far {
                 for geom in [one, two] {
