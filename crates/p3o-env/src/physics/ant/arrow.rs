@@ -6,6 +6,7 @@
 #![expect(clippy::needless_range_loop, reason = "several arrays share each index, as in the formulas")]
 
 use super::model::LEGS;
+use crate::physics::lanes::Two;
 
 /// One number per degree of freedom.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -79,11 +80,18 @@ impl Arrow {
             inverse[l] = [c * scale, -b * scale, a * scale];
             let [p, q, r] = inverse[l];
             let [f, g] = right.legs[l];
-            for i in 0..6 {
-                let (s, t) = (p * hip[i] + q * ankle[i], q * hip[i] + r * ankle[i]);
-                x.torso[i] -= s * f + t * g;
-                for j in 0..=i {
-                    torso[i][j] -= s * hip[j] + t * ankle[j];
+            let (hip, ankle) = (pairs(hip), pairs(ankle));
+            for k in 0..3 {
+                let s = Two::both(p) * hip[k] + Two::both(q) * ankle[k];
+                let t = Two::both(q) * hip[k] + Two::both(r) * ankle[k];
+                let right = &mut x.torso.as_chunks_mut().0[k];
+                *right = (Two::new(*right) - (s * Two::both(f) + t * Two::both(g))).numbers();
+                for (i, (s, t)) in s.numbers().into_iter().zip(t.numbers()).enumerate() {
+                    let row = torso[2 * k + i].as_chunks_mut().0;
+                    for ((entries, hip), ankle) in row.iter_mut().zip(&hip).zip(&ankle).take(k + 1) {
+                        let sum = Two::both(s) * *hip + Two::both(t) * *ankle;
+                        *entries = (Two::new(*entries) - sum).numbers();
+                    }
                 }
             }
         }
@@ -99,6 +107,11 @@ impl Arrow {
         }
         x
     }
+}
+
+fn pairs(numbers: &[f64; 6]) -> [Two; 3] {
+    let [a, b, c, d, e, f] = *numbers;
+    [[a, b], [c, d], [e, f]].map(Two::new)
 }
 
 /// Solves with the lower triangle of a 6x6 matrix in place.
