@@ -73,12 +73,12 @@ impl Arrow {
     pub fn solve(&self, right: &Dofs) -> Dofs {
         let mut torso = self.torso;
         let mut x = *right;
-        let mut inverse = [[0.0; 3]; LEGS];
-        for l in 0..LEGS {
-            let ([a, b, c], [hip, ankle]) = (self.leg[l], &self.side[l]);
+        let inverse = self.leg.map(|[a, b, c]| {
             let scale = 1.0 / (a * c - b * b);
-            inverse[l] = [c * scale, -b * scale, a * scale];
-            let [p, q, r] = inverse[l];
+            [c * scale, -b * scale, a * scale]
+        });
+        for l in 0..LEGS {
+            let ([hip, ankle], [p, q, r]) = (&self.side[l], inverse[l]);
             let [f, g] = right.legs[l];
             let (hip, ankle) = (pairs(hip), pairs(ankle));
             for k in 0..3 {
