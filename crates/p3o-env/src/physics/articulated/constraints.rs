@@ -112,18 +112,14 @@ impl<const W: usize, const K: usize> Block<W, K> {
     /// `J a` of every row.
     #[inline]
     fn times<const N: usize>(&self, a: &[f64; N]) -> [f64; K] {
-        let mut own = [0.0; W];
-        for (own, dof) in own.iter_mut().zip(&self.dofs[..self.width]) {
-            *own = a[usize::from(*dof)];
-        }
         let mut products = [0.0; K];
-        for (product, row) in products.iter_mut().zip(&self.rows[..self.len]) {
-            let mut sum = 0.0;
-            for i in 0..self.width.min(W) {
-                sum += row[i] * own[i];
+        for (i, dof) in self.dofs.iter().enumerate().take(self.width) {
+            let own = a[usize::from(*dof)];
+            for (product, row) in products.iter_mut().zip(&self.rows) {
+                *product += row[i] * own;
             }
-            *product = sum;
         }
+        products[self.len..].fill(0.0);
         products
     }
 

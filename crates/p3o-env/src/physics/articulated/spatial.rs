@@ -589,8 +589,8 @@ impl Near {
             let arm = if *sign < 0.0 { arms[0] } else { arms[1] };
             let turn = scale(*sign, angular(motion));
             let go = add(scale(*sign, linear(motion)), 1.0, cross(turn, arm));
-            for k in 0..dimensions {
-                block.rows[k][i] = if k < 3 { dot(frame[k], go) } else { dot(frame[k - 3], turn) };
+            for (k, row) in block.rows.iter_mut().enumerate() {
+                row[i] = if k < 3 { dot(frame[k], go) } else { dot(frame[k - 3], turn) };
             }
         }
     }
