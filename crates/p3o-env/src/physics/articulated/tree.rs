@@ -87,9 +87,10 @@ impl<const N: usize, const D: usize> Rows<N, D> {
         let mut inverse = [0.0; N];
         for run in tree.runs.iter().rev() {
             let mut end = run.end;
-            while end > run.start + 1 {
+            let mut pivots = Pivots::of(&self.0[run.start..end], run.fork + end - run.start, |row, _, k| row[k]);
+            while let Some(own) = pivots {
                 end -= 2;
-                self.eliminate_two(run, end, &mut x, &mut inverse);
+                pivots = self.eliminate_two(run, end, own, &mut x, &mut inverse);
             }
             if end > run.start {
                 self.eliminate_first(run, &mut x, &mut inverse);
@@ -163,28 +164,61 @@ impl<const N: usize, const D: usize> Rows<N, D> {
         gone.leave(&mut above[..run.fork], &mut x[..run.fork]);
     }
 
-    /// Eliminates p and p + 1 of a run at once: the rows above are read and written once.
+    /// Eliminates p and p + 1 of a run at once: the rows above are read and written once. Returns the pivots of the next two.
     #[inline(always)]
-    fn eliminate_two(&mut self, run: &Run, p: usize, x: &mut [f64; N], inverse: &mut [f64; N]) {
+    fn eliminate_two(
+        &mut self,
+        run: &Run,
+        p: usize,
+        Pivots { factor, inverses }: Pivots,
+        x: &mut [f64; N],
+        inverse: &mut [f64; N],
+    ) -> Option<Pivots> {
         let top = run.fork + p - run.start;
         let (above, rows) = self.0.split_at_mut(p);
         let [second, first, ..] = rows else { unreachable!("there are two") };
-        inverse[p + 1] = 1.0 / first[top + 1];
-        let factor = first[top] * inverse[p + 1];
+        [inverse[p + 1], inverse[p]] = inverses;
         add_rows(second, top, [-factor], [first]);
-        inverse[p] = 1.0 / second[top];
         x[p] -= factor * x[p + 1];
-        let gone = Gone { rows: [first, second], inverses: [inverse[p + 1], inverse[p]], x: [x[p + 1], x[p]] };
+        let gone = Gone { rows: [first, second], inverses, x: [x[p + 1], x[p]] };
         let (trunk, limb) = above.split_at_mut(run.start);
         let (x_trunk, x_limb) = x[..p].split_at_mut(run.start);
+        // Divisions take long: they begin before all else.
+        let pivots = Pivots::of(limb, top, |row, last, k| gone.left(row, last, k));
         if run.fork == 0 {
             gone.leave(limb, x_limb);
         } else {
-            gone.leave(&mut trunk[..run.fork], &mut x_trunk[..run.fork]);
             for (i, (row, x)) in limb.iter_mut().zip(x_limb).enumerate() {
                 gone.leave_row(run.fork + i, row, x);
             }
+            gone.leave(&mut trunk[..run.fork], &mut x_trunk[..run.fork]);
         }
+        pivots
+    }
+}
+
+/// Of two rows that are eliminated at once.
+struct Pivots {
+    /// By which the second row is multiplied for the first.
+    factor: f64,
+    /// Of the pivots.
+    inverses: [f64; 2],
+}
+
+impl Pivots {
+    /// Of the last two of these rows, if there are two. The last one has `len` entries; `entry` gives entry k of a row, which is given with the
+    /// number of its last one.
+    #[inline(always)]
+    fn of<const D: usize>(
+        rows: &[[f64; D]],
+        len: usize,
+        entry: impl Fn(&[f64; D], usize, usize) -> f64,
+    ) -> Option<Pivots> {
+        let [.., second, first] = rows else { return None };
+        let inverse = 1.0 / entry(first, len - 1, len - 1);
+        let across = entry(first, len - 1, len - 2);
+        let factor = across * inverse;
+        Some(Pivots { factor, inverses: [inverse, 1.0 / (entry(second, len - 2, len - 2) - factor * across)] })
     }
 }
 
@@ -270,6 +304,12 @@ impl<const D: usize, const R: usize> Gone<'_, D, R> {
             }
             *pair = sum.numbers();
         }
+    }
+
+    /// Entry k of the row whose last entry is `last` when they will have been subtracted.
+    #[inline(always)]
+    fn left(&self, row: &[f64; D], last: usize, k: usize) -> f64 {
+        (0..R).fold(row[k], |sum, r| sum - self.rows[r][last] * self.inverses[r] * self.rows[r][k])
     }
 
     /// Subtracts them from a row of any length.
