@@ -119,8 +119,7 @@ impl<const W: usize, const K: usize> Block<W, K> {
                 *product += row[i] * own;
             }
         }
-        products[self.len..].fill(0.0);
-        products
+        std::array::from_fn(|k| if k < self.len { products[k] } else { 0.0 })
     }
 
     pub fn values<const N: usize>(&self, a: &[f64; N]) -> Values<K> {
