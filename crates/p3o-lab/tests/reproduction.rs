@@ -55,12 +55,18 @@ fn every_experiment_can_be_planned_at_every_scale() {
 
 #[test]
 fn our_row_is_what_the_quick_preset_trains() {
-    let experiments = BENCHMARK.named(&["goal".into()]).unwrap();
-    let cpu = Plan::new(experiments, Scale::named("cpu").unwrap(), Some(1), Path::new("out")).unwrap();
-    let row = |name: &str| &cpu.jobs[runs(&cpu, (0, 0), name)[0]].config;
-    let request = Request { seed: Some(100), ..Request::new("PointGoal", Algorithm::P3o.into()) };
-    let quick = request.resolve().unwrap().config;
-    assert_eq!(quick.difference(row("P3O")), None);
+    for (scale, steps, batch) in [("cpu", 2_000_000, 10_000), ("published", 10_000_000, 20_000)] {
+        let experiments = BENCHMARK.named(&["goal".into()]).unwrap();
+        let plan = Plan::new(experiments, Scale::named(scale).unwrap(), Some(1), Path::new("out")).unwrap();
+        let row = &plan.jobs[runs(&plan, (0, 0), "P3O")[0]].config;
+        let request = Request { seed: Some(100), ..Request::new("PointGoal", Algorithm::P3o.into()) };
+        let by_option = Request { steps: Some(steps), ..request.clone() };
+        let by_setting = Request { set: vec![format!("run.steps={steps}")], ..request };
+        for quick in [by_option, by_setting].map(|request| request.resolve().unwrap().config) {
+            assert_eq!(quick.difference(row), None);
+            assert_eq!((quick.run.steps, quick.rollout.batch), (steps, batch));
+        }
+    }
 }
 
 /// The runs of the curve of this name in a group of a plan.

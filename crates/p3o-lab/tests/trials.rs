@@ -78,7 +78,8 @@ fn the_contest_has_what_was_chosen() {
     let report = std::fs::read_to_string(report).ok();
     for row in Row::all().into_iter().filter(|row| row.chosen) {
         let algorithm = trials.algorithms.iter().find(|a| a.algo == row.algo).expect("it is tried");
-        let place = algorithm.candidates.iter().position(|settings| *settings == row.set);
+        let all = [row.set.clone(), row.long.clone()].concat();
+        let place = algorithm.candidates.iter().position(|settings| *settings == all);
         let place = place.unwrap_or_else(|| panic!("the settings of {} are no candidate of {}", row.name, row.algo));
         let Some(report) = &report else { continue };
         if !report.lines().any(|line| line.split(',').next() == Some(&row.algo.to_string())) {
@@ -91,7 +92,15 @@ fn the_contest_has_what_was_chosen() {
 }
 
 fn task(reference: f64, floor: f64) -> TrialTask {
-    TrialTask { task: "PointGoal".into(), several_agents: false, steps: None, seeds: 1, reference, floor }
+    TrialTask {
+        task: "PointGoal".into(),
+        several_agents: false,
+        several_limits: false,
+        steps: None,
+        seeds: 1,
+        reference,
+        floor,
+    }
 }
 
 /// A run with this return and this mean of its cost, whose limit is 25.

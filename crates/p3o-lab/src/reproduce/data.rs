@@ -68,6 +68,9 @@ const SCALES: &str = include_str!("../../experiments/scales.toml");
 /// The seeds of reported runs. Settings are chosen on others, from its end on.
 pub const REPORTED_SEEDS: Range<u64> = 100..1000;
 
+/// From so many steps on a run is a long one: it has the updates for larger batches.
+pub const LONG: u64 = 10_000_000;
+
 /// A table or figure of the paper.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -130,6 +133,9 @@ pub struct Row {
     pub preset: Option<String>,
     /// Its own settings; its algorithm must have all of them.
     pub set: Vec<String>,
+    /// Settings beside them in runs of [`LONG`] steps and more.
+    #[serde(default)]
+    pub long: Vec<String>,
     /// Every difference from the paper's or the algorithm's original settings.
     pub differs: String,
     /// Whether its settings were chosen by trials; the paper's were not, and those who ignore costs have none of their own.
@@ -153,6 +159,8 @@ pub struct Curve {
     pub at: Option<f64>,
     /// The row's settings and its own; its algorithm must have all of them.
     pub set: Vec<String>,
+    /// The row's settings for long runs.
+    pub long: Vec<String>,
     /// Its own limits, NAME=NUMBER or NAME=none.
     pub limit: Vec<String>,
     /// The paper's means and halves of their 95 % intervals, of `return` and of costs.
@@ -181,8 +189,9 @@ impl TryFrom<WrittenCurve> for Curve {
 
     fn try_from(written: WrittenCurve) -> Result<Curve, ConfigError> {
         let WrittenCurve { row, name, at, set, limit, paper } = written;
-        let Row { algo, preset, set: own, .. } = Row::named(&row)?;
-        Ok(Curve { name: name.unwrap_or(row.clone()), row, algo, preset, at, set: [own, set].concat(), limit, paper })
+        let Row { algo, preset, set: own, long, .. } = Row::named(&row)?;
+        let (name, set) = (name.unwrap_or(row.clone()), [own, set].concat());
+        Ok(Curve { name, row, algo, preset, at, set, long, limit, paper })
     }
 }
 
@@ -392,7 +401,10 @@ impl Scale {
         let of_task = self.tasks.get(task);
         let steps = of_task.and_then(|t| t.steps).map(|steps| format!("run.steps={steps}"));
         let shared = of_task.map(|t| t.set.as_slice()).unwrap_or_default();
-        let settings = [&self.set, steps.as_slice(), shared, &curve.set].concat();
+        let mut settings = [&self.set, steps.as_slice(), shared, &curve.set].concat();
+        if steps_of(&settings).is_some_and(|steps| steps >= LONG) {
+            settings.extend_from_slice(&curve.long);
+        }
         Request {
             preset: curve.preset.as_ref().unwrap_or(&self.preset).clone(),
             set: settings,
@@ -406,7 +418,7 @@ impl Scale {
     pub fn config(&self, task: &str, curve: &Curve) -> Result<Config, Error> {
         let config = self.request(task, curve).resolve()?.config;
         // The request passes over what its algorithm does not have, but a curve's own settings must apply.
-        curve.set.iter().try_for_each(|setting| config.clone().set(setting))?;
+        curve.set.iter().chain(&curve.long).try_for_each(|setting| config.clone().set(setting))?;
         Ok(config)
     }
 
@@ -422,6 +434,12 @@ impl Scale {
         }
         Ok(Request { set, shared: false, ..request })
     }
+}
+
+/// The steps that settings ask for, if they do.
+fn steps_of(settings: &[String]) -> Option<u64> {
+    let last = settings.iter().rfind(|setting| key(setting) == "run.steps")?;
+    last.split_once('=')?.1.trim().replace('_', "").parse().ok()
 }
 
 /// What an assignment changes.

@@ -1,6 +1,6 @@
 //! The report: what was run, what came out beside what the paper says, and a verdict on each of its claims.
 
-use super::data::{Claim, Experiment, Group, Row as Contestant};
+use super::data::{Claim, Experiment, Group, LONG, Row as Contestant};
 use super::document::{Block, Document};
 use super::likeliest::EPISODES;
 use super::results::{Results, Spot, short};
@@ -305,7 +305,11 @@ fn settings(results: &Results) -> Vec<Block> {
 fn contestants(results: &Results) -> Block {
     let groups = || results.plan.experiments.iter().flat_map(|e| &e.group);
     let is_here = |row: &Contestant| groups().any(|group| group.curves.iter().any(|curve| curve.row == row.name));
-    let row = |row: Contestant| vec![row.name, row.algo.to_string(), row.set.join(" "), row.differs];
+    let settings = |row: &Contestant| match row.long.is_empty() {
+        true => row.set.join(" "),
+        false => format!("{}; from {LONG} steps on {}", row.set.join(" "), row.long.join(" ")),
+    };
+    let row = |row: Contestant| vec![row.name.clone(), row.algo.to_string(), settings(&row), row.differs];
     let head = ["row", "algorithm", "its own settings on all tasks", "differs from the original"];
     let rows = Contestant::all().into_iter().filter(is_here).map(row).collect();
     Block::Table { head: head.map(String::from).to_vec(), rows }

@@ -38,6 +38,9 @@ pub struct TrialTask {
     /// Whether it is for algorithms of several agents; if not, it is for those of one.
     #[serde(default)]
     pub several_agents: bool,
+    /// Whether it is for those alone that can keep several limits.
+    #[serde(default)]
+    pub several_limits: bool,
     /// Environment steps; a scale that decides nothing has its own.
     #[serde(deserialize_with = "steps")]
     pub steps: Option<u64>,
@@ -89,7 +92,12 @@ impl Trials {
 
     /// The tasks of an algorithm.
     pub fn tasks_of(&self, algo: Method) -> impl Iterator<Item = &TrialTask> {
-        self.tasks.iter().filter(move |task| task.several_agents == (algo.agents != Agents::Single))
+        let is_for = move |task: &&TrialTask| {
+            let keeps = algo.algorithm.info().constraints;
+            task.several_agents == (algo.agents != Agents::Single)
+                && (!task.several_limits || keeps == Constraints::Any)
+        };
+        self.tasks.iter().filter(is_for)
     }
 }
 
@@ -206,5 +214,6 @@ impl TrialPlan {
 /// A candidate as a curve.
 fn curve(name: &str, algo: Method, settings: &[String]) -> Curve {
     let (name, set) = (name.to_string(), settings.to_vec());
-    Curve { row: name.clone(), name, algo, preset: None, at: None, set, limit: Vec::new(), paper: BTreeMap::new() }
+    let (long, limit, paper) = (Vec::new(), Vec::new(), BTreeMap::new());
+    Curve { row: name.clone(), name, algo, preset: None, at: None, set, long, limit, paper }
 }

@@ -40,6 +40,9 @@ pub struct Layer {
     /// How the agents share networks; any way if there is none.
     #[serde(default)]
     pub agents: Vec<String>,
+    /// Runs of fewer steps go without it.
+    #[serde(default)]
+    pub from_steps: u64,
     /// The measurement that chose the values.
     pub why: String,
     /// Settings with their values. A count may be written in episodes: "30 episodes" are thirty times the time limit.
@@ -59,10 +62,11 @@ impl Preset {
 }
 
 impl Layer {
-    /// Whether it is for this task and method.
-    pub(super) fn is_for(&self, task: &str, method: Method) -> bool {
+    /// Whether it is for this task, method and number of steps.
+    pub(super) fn is_for(&self, task: &str, method: Method, steps: u64) -> bool {
         let named = |names: &[String], name: &str| names.is_empty() || names.iter().any(|n| n == name);
-        named(&self.tasks, task)
+        steps >= self.from_steps
+            && named(&self.tasks, task)
             && named(&self.algos, method.algorithm.info().name)
             && named(&self.agents, method.agents.word())
     }

@@ -30,7 +30,10 @@ pub fn reference() -> String {
         let _ = write!(text, "\n## Preset `{name}`\n\n{}.\n", capital(&preset.about));
         for layer in &preset.layers {
             let whom = [&layer.tasks, &layer.algos, &layer.agents].into_iter().flatten().cloned().collect::<Vec<_>>();
-            let whom = if whom.is_empty() { "everything".to_string() } else { whom.join(", ") };
+            let mut whom = if whom.is_empty() { "everything".to_string() } else { whom.join(", ") };
+            if layer.from_steps > 0 {
+                whom += &format!("; from {} steps on", layer.from_steps);
+            }
             let set: Vec<String> = layer.set.iter().map(|(key, value)| format!("`{key}={}`", plain(value))).collect();
             let _ = write!(text, "\n**{}** (for {whom}): {}.\n{}.\n", layer.name, set.join(", "), capital(&layer.why));
         }

@@ -73,7 +73,11 @@ impl Request {
         let mut config = Config { preset: self.preset.clone(), ..Config::base(&spec.name, self.method) };
         config.limits = spec.costs.iter().map(|c| (c.name.clone(), c.limit)).collect();
         let mut origins = BTreeMap::new();
-        for layer in preset.layers.iter().filter(|layer| layer.is_for(&spec.name, self.method)) {
+        let asked = self.asked_steps(&config);
+        for layer in &preset.layers {
+            if !layer.is_for(&spec.name, self.method, asked.unwrap_or(config.run.steps)) {
+                continue;
+            }
             for (key, value) in &layer.set {
                 match config.find(key) {
                     Ok(field) => config.assign(key, field, &layer.value(value, spec))?,
@@ -85,6 +89,17 @@ impl Request {
             }
         }
         Ok(Resolved { config, origins })
+    }
+
+    /// The steps that are asked for, if not the preset's. What is wrong with them is said when they are set.
+    fn asked_steps(&self, config: &Config) -> Option<u64> {
+        let set = self.set.iter().rfind(|text| text.split('=').next().is_some_and(|key| key.trim() == "run.steps"));
+        let of_set = set.and_then(|assignment| {
+            let mut config = config.clone();
+            config.set(assignment).ok()?;
+            Some(config.run.steps)
+        });
+        self.steps.or(of_set)
     }
 }
 
