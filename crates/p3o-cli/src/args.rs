@@ -165,7 +165,7 @@ pub struct PlotArgs {
 /// Arguments of `reproduce`.
 #[derive(Args)]
 pub struct ReproduceArgs {
-    /// table1, single, kappa, limits, navigation, spread, pointgoal or all; trials, alone, are the runs that choose settings.
+    /// table1, single, kappa, limits, navigation, spread, pointgoal, rivals or all; trials, alone, are the runs that choose settings.
     #[arg(required = true)]
     pub experiments: Vec<String>,
     /// Train on this task alone; the report has all that is finished. May be given several times.

@@ -21,23 +21,23 @@ fn column(csv: &str, name: &str) -> Vec<String> {
 fn all_of_it_once_and_never_again() {
     let home = Home::new();
     let told = home.good(&["reproduce", "all", "--scale", "smoke", "--seeds", "1"]);
-    // Ten rows on two tasks, four more kappas, two more limits of four, five, five and four curves.
-    for part in ["46 runs in reproduce, 0 of them finished", "an estimate", "done (46 of 46)", "46 of 46 runs are in"] {
+    // Ten rows on two tasks, four more kappas, two more limits of four, five, five and four curves, five and four rivals more.
+    for part in ["55 runs in reproduce, 0 of them finished", "an estimate", "done (55 of 55)", "55 of 55 runs are in"] {
         assert!(told.contains(part), "no {part:?} in {told}");
     }
     assert!(told.contains("253.92 ± 11.67") && told.contains("kappa = 20"), "{told}");
-    assert_eq!(runs(&home, "reproduce").len(), 46);
+    assert_eq!(runs(&home, "reproduce").len(), 55);
     let page = std::fs::read_to_string(home.path("reproduce/report/index.html")).unwrap();
-    // Two tasks of the curves, two studies with a picture more each, and three tasks.
-    assert_eq!(page.matches("<svg ").count(), 2 + 4 + 3);
+    // Two tasks of the curves, two studies with a picture more each, three tasks, and two with all rivals.
+    assert_eq!(page.matches("<svg ").count(), 2 + 4 + 3 + 2);
     assert!(page.contains("p3o reproduce all --scale smoke --seeds 1 --report-only"));
     let csv = std::fs::read_to_string(home.path("reproduce/report/runs.csv")).unwrap();
-    assert_eq!(column(&csv, "task").iter().filter(|t| *t == "Navigation").count(), 5);
-    assert_eq!(column(&csv, "cost_2").iter().filter(|c| *c == "pillars").count(), 5);
+    assert_eq!(column(&csv, "task").iter().filter(|t| *t == "Navigation").count(), 9);
+    assert_eq!(column(&csv, "cost_2").iter().filter(|c| *c == "pillars").count(), 9);
     assert!(column(&csv, "seed").iter().all(|seed| seed == "100"));
     let before = contents(&home.path("reproduce"));
     let again = home.good(&["reproduce", "all", "--scale", "smoke", "--seeds", "1"]);
-    assert!(again.contains("46 of them finished") && !again.contains("starting"), "{again}");
+    assert!(again.contains("55 of them finished") && !again.contains("starting"), "{again}");
     assert!(before == contents(&home.path("reproduce")), "the second call changed something");
 }
 

@@ -26,9 +26,10 @@ fn runs(folder: &Path) -> BTreeMap<String, (Vec<u8>, Vec<Vec<String>>)> {
     runs.map(|run| (run.file_name().unwrap().to_string_lossy().into_owned(), outcome(&run))).collect()
 }
 
-/// A report's files by their names, without what depends on time.
+/// A report's files by their names, without what depends on time and its runs, whose rows tell their time.
 fn report(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let files = contents(folder).into_iter().filter(|(path, _)| path.is_file());
+    let is_page = |path: &Path| path.is_file() && !path.starts_with(folder.join("runs"));
+    let files = contents(folder).into_iter().filter(|(path, _)| is_page(path));
     let timeless = |path: &Path, bytes: Vec<u8>| match path.file_name().unwrap().to_str().unwrap() {
         "index.html" | "README.md" => {
             let page = text(&bytes);
@@ -262,6 +263,14 @@ fn runs_of_many_machines_are_copied_into_one_report() {
     let again = home.good(&reproduce(&[]));
     assert!(again.contains("8 of them finished") && !again.contains("starting") && again.contains(sentence), "{again}");
     assert!(runs_of_rows(&home) == before && before.len() == 8);
+    // A report has what it was made from, which is enough to make it again, and to go on elsewhere.
+    let other = Home::new();
+    copy(&home.path("reproduce/report/runs"), &other.path("reproduce/runs"), "");
+    let told = other.good(&reproduce(&[]));
+    assert!(told.contains("8 of them finished") && !told.contains("starting"), "{told}");
+    let files: Vec<_> = contents(&other.path("reproduce/report")).into_iter().map(|(_, bytes)| bytes).collect();
+    assert!(files == light, "another report comes of a report's runs");
+    assert!(runs_of_rows(&other).values().zip(before.values()).all(|(few, all)| few.len() < all.len() / 2));
     // One altered row is named and left out.
     let run = std::fs::read_dir(home.path("reproduce/runs")).unwrap().next().unwrap().unwrap().path();
     let rows = std::fs::read_to_string(run.join("progress.csv")).unwrap();

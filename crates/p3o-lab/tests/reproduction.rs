@@ -35,7 +35,7 @@ fn folder(plan: &Plan, run: usize) -> String {
 fn every_experiment_can_be_planned_at_every_scale() {
     for scale in ["smoke", "cpu", "paper"] {
         let plan = plan(&["all"], scale, None);
-        assert_eq!(plan.experiments.len(), 7);
+        assert_eq!(plan.experiments.len(), 8);
         let folders: HashSet<_> = plan.jobs.iter().map(|job| &job.folder).collect();
         assert_eq!(folders.len(), plan.jobs.len(), "a run would be made twice");
         assert_eq!(plan.names.len(), plan.jobs.len());

@@ -9,8 +9,8 @@ use crate::checkpoint::Checkpoint;
 use crate::config::{Config, make_env};
 use crate::error::Error;
 use crate::provenance;
-use crate::record::{MOST_TABLE, Table, has_checks, parse_progress, read_file, read_text};
-use crate::run::{Summary, summary};
+use crate::record::{MOST_TABLE, ProgressCsv, Table, has_checks, parse_progress, read_file, read_text, write_atomic};
+use crate::run::{Summary, summary, write_summary};
 use p3o_env::EnvSpec;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -167,6 +167,14 @@ impl RowsOnly {
         let path = summary_path(folder);
         check_summary(&read_text(&path, MOST_SETTINGS)?, &summary).map_err(|what| altered(&path, what))?;
         Ok(Some(RowsOnly { config, table, summary }))
+    }
+
+    /// Writes it to a folder that [`open`](Self::open) reads.
+    pub fn write(&self, folder: &Path) -> Result<(), Error> {
+        std::fs::create_dir_all(folder)?;
+        write_atomic(&config_path(folder), self.config.to_toml().as_bytes())?;
+        ProgressCsv::write(&progress_path(folder), &self.table)?;
+        write_summary(folder, &self.summary)
     }
 }
 

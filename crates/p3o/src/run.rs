@@ -472,7 +472,7 @@ pub fn follow(learner: &mut Learner, stop: &dyn Fn() -> bool) -> Result<Finish, 
 }
 
 /// Writes `summary.json`.
-fn write_summary(folder: &Path, summary: &Summary) -> Result<(), Error> {
+pub(crate) fn write_summary(folder: &Path, summary: &Summary) -> Result<(), Error> {
     let text = serde_json::to_string_pretty(summary).expect("plain data can be written to memory");
     Ok(write_atomic(&summary_path(folder), (text + "\n").as_bytes())?)
 }

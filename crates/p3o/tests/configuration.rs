@@ -433,6 +433,7 @@ fn all_that_a_preset_names_exists() {
 #[test]
 fn every_layer_of_a_preset_is_for_something() {
     for (name, _) in PRESETS {
+        let layers = Preset::named(name).unwrap().layers;
         let mut used = std::collections::BTreeSet::new();
         for task in TASKS {
             for method in Method::all().into_iter().filter(|m| task.has_team() || m.agents == Agents::Single) {
@@ -445,11 +446,13 @@ fn every_layer_of_a_preset_is_for_something() {
                     .map(|name| format!("{name}=none"))
                     .collect();
                 let request = Request { preset: name.to_string(), limits, ..Request::new(task.name, method) };
-                // The limits are set here, everything else comes from layers.
-                used.extend(request.resolve().unwrap().origins.into_values().filter(|origin| origin != "set"));
+                // The limits and steps are set here, everything else comes from layers.
+                for steps in layers.iter().map(|layer| layer.from_steps.max(1)) {
+                    let resolved = Request { steps: Some(steps), ..request.clone() }.resolve().unwrap();
+                    used.extend(resolved.origins.into_values().filter(|origin| origin != "set"));
+                }
             }
         }
-        let layers = Preset::named(name).unwrap().layers;
         let expected: std::collections::BTreeSet<String> =
             layers.iter().map(|layer| format!("{name}: {}", layer.name)).collect();
         assert_eq!(used, expected);

@@ -26,7 +26,7 @@ pub struct Book {
     experiments: &'static [(&'static str, &'static str)],
 }
 
-/// The paper's tables and figures, in its order.
+/// The paper's tables and figures, in its order, and what goes beyond them.
 pub static PAPER: Book = Book {
     command: "reproduce",
     title: "P3O: the paper's experiments, run again",
@@ -43,6 +43,7 @@ pub static PAPER: Book = Book {
         ("navigation", include_str!("../../experiments/navigation.toml")),
         ("spread", include_str!("../../experiments/spread.toml")),
         ("pointgoal", include_str!("../../experiments/pointgoal.toml")),
+        ("rivals", include_str!("../../experiments/rivals.toml")),
     ],
 };
 

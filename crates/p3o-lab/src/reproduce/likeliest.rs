@@ -8,6 +8,7 @@ use p3o::run::named_task;
 use p3o::{Agent, Error};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// The file in a run's folder.
 const FILE: &str = "likeliest.json";
@@ -53,7 +54,12 @@ impl Likeliest {
             ret: played.ret.mean,
             costs: played.costs.into_iter().map(|(name, cost)| (name, cost.mean)).collect(),
         };
-        let text = serde_json::to_string_pretty(&likeliest).expect("plain data can be written to memory");
-        Ok(write_atomic(&job.folder.join(FILE), text.as_bytes())?)
+        likeliest.write(&job.folder)
+    }
+
+    /// Writes it to a run's folder.
+    pub fn write(&self, folder: &Path) -> Result<(), Error> {
+        let text = serde_json::to_string_pretty(self).expect("plain data can be written to memory");
+        Ok(write_atomic(&folder.join(FILE), text.as_bytes())?)
     }
 }

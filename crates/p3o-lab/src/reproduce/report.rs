@@ -14,7 +14,7 @@ use std::path::Path;
 /// Pixels to a point.
 const PIXELS: f32 = 2.0;
 
-/// Writes `index.html`, `README.md` with its pictures, and the two tables into a folder. `command` is what was typed.
+/// Writes `index.html`, `README.md` with its pictures, the two tables, and what it was made from into a folder. `command` is what was typed.
 pub fn write(results: &Results, command: &str, folder: &Path) -> Result<(), Error> {
     let document = document(results, command);
     for (file, contents) in document.figures() {
@@ -22,6 +22,7 @@ pub fn write(results: &Results, command: &str, folder: &Path) -> Result<(), Erro
     }
     write_atomic(&folder.join("index.html"), document.html().as_bytes())?;
     write_atomic(&folder.join("README.md"), document.markdown().as_bytes())?;
+    results.write_runs(&folder.join("runs"))?;
     results.write_csv(folder)
 }
 
@@ -101,7 +102,8 @@ fn overview(results: &Results, judged: &Judged) -> Vec<Block> {
         let counts = all.map(|v| count(of, v).to_string());
         std::iter::once(experiment.title.clone()).chain(counts).collect()
     };
-    let mut rows: Vec<Vec<String>> = results.plan.experiments.iter().zip(&judged.claims).map(row).collect();
+    let with_claims = results.plan.experiments.iter().zip(&judged.claims).filter(|(_, of)| of.iter().any(|c| !c.is_empty()));
+    let mut rows: Vec<Vec<String>> = with_claims.map(row).collect();
     let total = |v: Verdict| judged.claims.iter().map(|of| count(of, v)).sum::<usize>().to_string();
     rows.push(std::iter::once("all".to_string()).chain(all.map(total)).collect());
     let head = std::iter::once("claims").chain(all.map(Verdict::words)).map(String::from).collect();
@@ -119,10 +121,12 @@ fn section(results: &Results, (e, g): (usize, usize), judged: &[Judgement]) -> V
     let mut blocks = vec![means(results, (e, g)), details(results, (e, g))];
     blocks.extend(study(results, (e, g)));
     blocks.extend(learning(results, (e, g)));
-    let head = [experiment.book.says, "here", "evidence"].map(String::from).to_vec();
     let row =
         |(claim, j): (&Claim, &Judgement)| vec![claim.paper.clone(), j.verdict.words().to_string(), j.evidence.clone()];
-    blocks.push(Block::Table { head, rows: group.claims.iter().zip(judged).map(row).collect() });
+    if !group.claims.is_empty() {
+        let head = [experiment.book.says, "here", "evidence"].map(String::from).to_vec();
+        blocks.push(Block::Table { head, rows: group.claims.iter().zip(judged).map(row).collect() });
+    }
     blocks
 }
 

@@ -7,7 +7,7 @@ use crate::sweep::{Finished, Job};
 use p3o::algo::Constraints;
 use p3o::record::{Summary as Sample, Table, write_atomic};
 use p3o::run::{Summary, named_task};
-use p3o::{Config, Error};
+use p3o::{Config, Error, RowsOnly};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use std::path::Path;
@@ -318,6 +318,27 @@ impl<'a> Results<'a> {
         Ok(write_atomic(&folder.join("curves.csv"), self.curves_csv().as_bytes())?)
     }
 
+    /// Writes every finished run to `folder`, as far as reports read it: settings, summary, and the columns of its progress that they use.
+    /// Copied among the runs of a sweep, these count as finished there. A run that is there already stays as it is.
+    pub fn write_runs(&self, folder: &Path) -> Result<(), Error> {
+        for (known, job) in self.known.iter().zip(&self.plan.jobs) {
+            let Some(outcome) = known.outcome() else { continue };
+            let folder = folder.join(job.folder.file_name().expect("a run has a name"));
+            let there = Job { config: job.config.clone(), folder };
+            let table = outcome.progress.with(&|column| is_reported(column));
+            let same = |found: &Finished| found.table == table && found.summary == outcome.summary;
+            if !matches!(there.results(), Ok(Some(found)) if same(&found)) {
+                let (config, summary) = (job.config.clone(), outcome.summary.clone());
+                RowsOnly { config, table, summary }.write(&there.folder)?;
+            }
+            if let Some(likeliest) = outcome.likeliest.as_ref().filter(|of| Likeliest::of(&there).as_ref() != Some(*of))
+            {
+                likeliest.write(&there.folder)?;
+            }
+        }
+        Ok(())
+    }
+
     fn runs_csv(&self) -> String {
         let done = || self.known.iter().zip(&self.plan.jobs).filter_map(|(known, job)| Some((known.outcome()?, job)));
         let costs = done().map(|(o, _)| o.summary.costs.len()).max().unwrap_or(0);
@@ -412,6 +433,11 @@ pub fn unsealed(runs: usize) -> Option<String> {
         1 => Some("1 run without a checkpoint: its rows vouch for themselves alone.".into()),
         _ => Some(format!("{runs} runs without a checkpoint: their rows vouch for themselves alone.")),
     }
+}
+
+/// Whether reports use a column of a run's progress.
+fn is_reported(column: &str) -> bool {
+    ["update", "steps", "episodes", "return", "length", "wall_s"].contains(&column) || column.starts_with("cost_")
 }
 
 fn column(table: &Table, name: &str) -> Vec<f64> {

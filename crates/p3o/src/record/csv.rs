@@ -79,15 +79,7 @@ impl ProgressCsv {
             return Err(invalid(ErrorKind::InvalidInput, self.file.path(), text));
         }
         self.row.clear();
-        for (index, place) in self.places.iter().enumerate() {
-            let value = place.map_or(f64::NAN, |place| values[place]);
-            if index > 0 {
-                self.row.push(',');
-            }
-            if !value.is_nan() {
-                let _ = write!(self.row, "{value}");
-            }
-        }
+        write_values(&mut self.row, self.places.iter().map(|place| place.map_or(f64::NAN, |place| values[place])));
         let mut chain = self.chain.clone();
         if let Some(check) = chain.take(&self.row) {
             self.row.push(',');
@@ -117,6 +109,23 @@ impl ProgressCsv {
         table.map_err(|text| invalid(ErrorKind::InvalidData, path, text))
     }
 
+    /// Writes a whole table at once, replacing any file at `path`: what [`create`](Self::create) and
+    /// [`append`](Self::append) would have written.
+    pub fn write(path: &Path, table: &Table) -> io::Result<()> {
+        check_names(&table.columns).map_err(|text| invalid(ErrorKind::InvalidInput, path, text))?;
+        let mut text = format!("{},{CHECK}", table.columns.join(","));
+        let mut chain = Chain::new(&text);
+        text.push('\n');
+        let mut line = String::new();
+        for row in &table.rows {
+            line.clear();
+            write_values(&mut line, row.iter().copied());
+            text += &line;
+            text.extend(chain.take(&line).map(|check| format!(",{check}\n")));
+        }
+        write_atomic(path, text.as_bytes())
+    }
+
     /// Writes the checks of all whole rows anew, as if the table had always been as it is now; returns the number of rows that
     /// did not fit theirs.
     pub fn reseal(path: &Path) -> io::Result<usize> {
@@ -133,6 +142,25 @@ impl Table {
     /// The position of the column called `name`.
     pub fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column == name)
+    }
+
+    /// The same rows with those columns alone that are wanted.
+    pub fn with(&self, is_wanted: &dyn Fn(&str) -> bool) -> Table {
+        let places: Vec<usize> = (0..self.columns.len()).filter(|&i| is_wanted(&self.columns[i])).collect();
+        let rows = self.rows.iter().map(|row| places.iter().map(|&i| row[i]).collect());
+        Table { columns: places.iter().map(|&i| self.columns[i].clone()).collect(), rows: rows.collect() }
+    }
+}
+
+/// Adds numbers to a line, with commas between them.
+fn write_values(line: &mut String, values: impl Iterator<Item = f64>) {
+    for (index, value) in values.enumerate() {
+        if index > 0 {
+            line.push(',');
+        }
+        if !value.is_nan() {
+            let _ = write!(line, "{value}");
+        }
     }
 }
 
@@ -367,6 +395,23 @@ mod tests {
             assert_eq!(read.to_bits(), written.to_bits());
         }
         assert!(table.rows[1].iter().all(|value| value.is_nan()));
+    }
+
+    #[test]
+    fn a_table_written_at_once_has_the_bytes_of_one_that_grew() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = four_rows(folder.path(), b"");
+        let again = folder.path().join("again.csv");
+        let mut table = ProgressCsv::read(&path).unwrap();
+        ProgressCsv::write(&again, &table).unwrap();
+        assert_eq!(text(&again), text(&path));
+        table.rows[1][1] = f64::NAN;
+        let losses = table.with(&|name| name == "loss");
+        assert_eq!((losses.columns.len(), losses.rows[2][0]), (1, 0.375));
+        ProgressCsv::write(&again, &losses).unwrap();
+        let read = ProgressCsv::read(&again).unwrap();
+        assert!(read.rows[1][0].is_nan() && read.rows[3] == [0.5]);
+        assert!(ProgressCsv::write(&again, &table.with(&|_| false)).is_err(), "a table has columns");
     }
 
     #[test]
