@@ -102,7 +102,8 @@ fn overview(results: &Results, judged: &Judged) -> Vec<Block> {
         let counts = all.map(|v| count(of, v).to_string());
         std::iter::once(experiment.title.clone()).chain(counts).collect()
     };
-    let with_claims = results.plan.experiments.iter().zip(&judged.claims).filter(|(_, of)| of.iter().any(|c| !c.is_empty()));
+    let with_claims =
+        results.plan.experiments.iter().zip(&judged.claims).filter(|(_, of)| of.iter().any(|c| !c.is_empty()));
     let mut rows: Vec<Vec<String>> = with_claims.map(row).collect();
     let total = |v: Verdict| judged.claims.iter().map(|of| count(of, v)).sum::<usize>().to_string();
     rows.push(std::iter::once("all".to_string()).chain(all.map(total)).collect());
