@@ -834,6 +834,8 @@ struct Adam {
     int number, chunks, tiles, room, part, of, costs;
     double weight;
     float share, epsilon, steps[MOST_NETS], roots[MOST_NETS];  // rates with the corrections of the moments' start
+    float* mean;  // moving average of the first network's parameters, in which this step has a part of `recent_share`; null: none
+    float recent_share;
 };
 
 // Weights of output n, from input k on, into the images: as they lie in the one that goes forward, and one by one into that which
@@ -906,6 +908,11 @@ template <int W, int X> INLINE void adam(const Adam& p) {
             nets.m[own + e * across] = m[e];
             nets.v[own + e * across] = v[e];
             nets.parameters[own + e * across] = x[e];
+            if (p.mean && !network) {
+                float& mean = p.mean[i + e * across];
+                // Before the first step nothing is there.
+                mean = p.number ? mean + p.recent_share * (x[e] - mean) : x[e];
+            }
             if (i < tail) square += (double)g[e] * g[e];
         }
     };

@@ -32,6 +32,7 @@ pub(crate) struct FusedActor {
     log: Growing,
     recent: Growing,
     index: Growing,
+    mean: Growing,
 }
 
 /// What the policy that collected the batch said and did.
@@ -68,6 +69,7 @@ impl FusedActor {
             log: Growing::default(),
             recent: Growing::default(),
             index: Growing::default(),
+            mean: Growing::default(),
         }))
     }
 
@@ -177,6 +179,7 @@ impl FusedActor {
         self.mailbox.numbers[0].store(i32::MAX, Ordering::SeqCst);
         self.mailbox.numbers[1].store(0, Ordering::SeqCst);
         let mut shuffled = descent.minibatch.as_ref().map(|(_, rng)| (rng.clone(), Vec::new()));
+        let mean = if descent.average > 0 { self.mean.room(machine, self.fused.length() * 4)? } else { 0 };
         let mut asked = 0;
         'passes: for (loss, rule) in &descent.passes {
             let mut index = 0;
@@ -209,6 +212,8 @@ impl FusedActor {
                     of: of as i32,
                     costs: costs as i32,
                     weight: actor.weight,
+                    mean,
+                    recent_share: descent.share_of_average(asked as usize + 1) as f32,
                 };
                 self.fused.step(machine, here, index, descent.learning_rate, moment)?;
                 asked += 1;
@@ -216,7 +221,11 @@ impl FusedActor {
         }
         let control: Vec<i32> = read(machine, self.control, CONTROL)?;
         let (until, looked) = (control[0], control[1]);
-        self.fused.forget_steps((asked - until.min(asked)) as u64);
+        let taken = until.min(asked);
+        self.fused.forget_steps((asked - taken) as u64);
+        if mean != 0 && taken > 0 {
+            self.fused.adopt(machine, mean)?;
+        }
         let log: Vec<f64> = read(machine, actor.log, looked as usize * figures)?;
         let sums = log.chunks_exact(figures).map(|look| Sums { kl: look[0], terms: look[1..].to_vec() });
         Ok(Record { sums: sums.collect(), gradient_norm: self.fused.norm(machine, 0)? })

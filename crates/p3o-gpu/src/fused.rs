@@ -207,6 +207,8 @@ struct AdamStep {
     epsilon: f32,
     steps: [f32; MOST_NETS],
     roots: [f32; MOST_NETS],
+    mean: Address,
+    recent_share: f32,
 }
 
 /// Where a step belongs in an actor's descent; see `Actor`.
@@ -221,6 +223,9 @@ pub(crate) struct Moment {
     pub of: i32,
     pub costs: i32,
     pub weight: f64,
+    /// Room for the moving average of the parameters, or 0, and the part of this step in it.
+    pub mean: Address,
+    pub recent_share: f32,
 }
 
 /// What the networks have in common.
@@ -707,6 +712,8 @@ impl Fused {
             weight: moment.weight,
             share,
             epsilon: self.epsilon,
+            mean: moment.mean,
+            recent_share: moment.recent_share,
             ..AdamStep::default()
         };
         for (network, steps) in self.steps.iter_mut().enumerate() {
@@ -715,6 +722,17 @@ impl Fused {
             (step.steps[network], step.roots[network]) = (rate as f32, root as f32);
         }
         self.launch_adam(machine, step)
+    }
+
+    /// Numbers of a network, with its padding.
+    pub fn length(&self) -> usize {
+        self.shape.length()
+    }
+
+    /// Takes over the first network's parameters from elsewhere on the device.
+    pub fn adopt(&self, machine: &mut dyn Machine, from: Address) -> Outcome<()> {
+        let all: Vec<f32> = read(machine, from, self.length())?;
+        machine.write(self.raw.parameters, cast_slice(&all))
     }
 
     /// Takes back the count of steps that were asked for and not made.

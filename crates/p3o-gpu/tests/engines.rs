@@ -16,7 +16,9 @@ type Run = (&'static str, &'static str, &'static [&'static str]);
 /// mini-batches, all kinds of loss, both kinds of actions, normalised critics, critics that see other rows than the actor.
 const FUSED: &[Run] = &[
     ("p3o", "PointGoal", &["policy.entropy=0.01"]),
-    ("p3o", "PointGoal", &["policy.minibatch=96", "critic.minibatch=64"]),
+    ("p3o", "PointGoal", &["policy.minibatch=96", "critic.minibatch=64", "policy.average=0"]),
+    ("p3o", "PointGoal", &["policy.minibatch=96", "policy.average=2"]),
+    ("p3o", "PointGoal", &["policy.average=3", "policy.target_kl=0.001"]),
     ("p3o", "Navigation", &["p3o.kappa_growth=1.05", "p3o.kappa=20", "critic.normalize=true"]),
     ("p3o", "PointCircle", &["net.activation=relu", "net.hidden=[33,70]"]),
     ("focops", "PointGoal", &[]),

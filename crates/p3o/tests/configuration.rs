@@ -688,7 +688,8 @@ fn a_run_of_version_3_keeps_its_world_and_its_constraint() {
     }
 }
 
-/// Vases of version 4 stopped at once; today's of level 2 slide on. Its bonus was for the sum of a policy's entropies.
+/// Vases of version 4 stopped at once; today's of level 2 slide on. Its bonus was for the sum of a policy's entropies, and its updates ended at
+/// their last step.
 #[test]
 fn a_run_of_version_4_keeps_its_vases_and_its_bonus() {
     for (task, level, vases) in [("PointGoal", "2", Some(0.0)), ("PointGoal", "1", Some(0.0)), ("Navigation", "", None)]
@@ -698,11 +699,15 @@ fn a_run_of_version_4_keeps_its_vases_and_its_bonus() {
         let text = small_task("ppo", task, &options).to_toml();
         assert_eq!(Config::from_toml(&text).unwrap().env.get("vases"), None);
         let text = text.replacen("entropy_mean = false\n", "", 1).replacen("entropy_until = 1.0\n", "", 1);
+        let text = text.replacen("average = 0\n", "", 1);
         assert!(Config::from_toml(&text).is_err(), "today it must be there");
         for version in ["2", "3", "4"] {
             let config = Config::from_toml(&text.replacen("version = 5", &format!("version = {version}"), 1)).unwrap();
             assert_eq!(config.env.get("vases").copied(), vases, "{task}, version {version}");
-            assert_eq!((config.policy.entropy_mean, config.policy.entropy_until), (false, 1.0));
+            assert_eq!(
+                (config.policy.entropy_mean, config.policy.entropy_until, config.policy.average),
+                (false, 1.0, 0)
+            );
             assert_eq!(Config::from_toml(&config.to_toml()).unwrap(), config);
         }
     }

@@ -72,6 +72,58 @@ fn a_growing_kappa_grows_once_per_pass() {
 }
 
 #[test]
+fn an_average_is_over_the_steps_of_its_passes() {
+    // Eight rows in mini-batches of two are four steps a pass.
+    let after = |passes: usize, average: usize| {
+        let (passes, average) = (format!("policy.passes={passes}"), format!("policy.average={average}"));
+        let changes = ["policy.learning_rate=1e-3", "policy.minibatch=2", &passes, &average];
+        train(&uneven(8, 1.0, 2.0, 0.0), &changes)
+    };
+    // The figures are those of the steps, which are the same; where the update ends is not.
+    let (report, last) = after(1, 0);
+    let (same, averaged) = after(1, 1);
+    assert_eq!(report, same);
+    assert_ne!(last, averaged);
+    // A window that is as long as the update is not full before its end, so a longer one is the same; a shorter one forgets.
+    assert_eq!(averaged, after(1, 9).1);
+    assert_eq!(after(2, 2).1, after(2, 9).1);
+    assert_ne!(after(2, 1).1, after(2, 2).1);
+}
+
+#[test]
+fn the_average_of_whole_batches_by_hand() {
+    let step = |passes: &str, average: &str| {
+        let mut problem = uneven(8, 1.0, 2.0, 0.0);
+        problem.adv_r = (0..8).map(|i| f64::from(i) - 3.5).collect();
+        let (report, bits) = train(&problem, &["policy.learning_rate=1e-3", "policy.target_kl=1e9", passes, average]);
+        (report.steps, bits.iter().map(|&b| f64::from(f32::from_bits(b))).collect::<Vec<_>>())
+    };
+    let [one, two, three] = ["1", "2", "3"].map(|n| {
+        let (steps, after) = step(&format!("policy.passes={n}"), "policy.average=0");
+        assert_eq!(steps.to_string(), n);
+        after
+    });
+    // A window of two steps: p_1, then (p_1 + p_2) / 2, then that plus half of the way to p_3.
+    let (_, averaged) = step("policy.passes=3", "policy.average=2");
+    let mut moved = 0.0f64;
+    for (((a, b), c), found) in one.iter().zip(&two).zip(&three).zip(&averaged) {
+        let by_hand = 0.25 * a + 0.25 * b + 0.5 * c;
+        assert!((found - by_hand).abs() < 1e-7, "{found} instead of {by_hand}");
+        moved = moved.max((c - by_hand).abs());
+    }
+    assert!(moved > 1e-4, "the average is where the last step was");
+}
+
+#[test]
+fn an_update_without_a_step_stays_where_it_is() {
+    // A loss that is not finite.
+    let mut problem = uneven(8, 1.0, 2.0, 0.0);
+    problem.adv_r[3] = f64::NAN;
+    let before = problem.bench().bits();
+    assert_eq!(train(&problem, &["policy.average=3"]).1, before);
+}
+
+#[test]
 fn a_mini_batch_that_is_not_finite_is_reported() {
     for spoil in [|p: &mut Problem| p.adv_r[3] = f64::NAN, |p: &mut Problem| p.adv_c[0][3] = f64::NAN] {
         let mut problem = uneven(8, 1.0, 2.0, 0.0);

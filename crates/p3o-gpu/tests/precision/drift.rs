@@ -187,6 +187,7 @@ fn step(engine: &mut dyn Engine, batch: &TrainingBatch, loss: &RowLoss, rate: f6
         learning_rate: rate,
         target_kl: f64::INFINITY,
         minibatch: None,
+        average: 0,
     };
     let (mut actor, _) = engine.parts();
     if actor.descend(batch, &descent).is_none() {

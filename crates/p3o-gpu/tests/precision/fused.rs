@@ -141,6 +141,7 @@ impl Look {
                 learning_rate: 0.0,
                 target_kl: f64::INFINITY,
                 minibatch: (self.minibatch > 0).then(|| (self.minibatch, order())),
+                average: 0,
             };
         }
         let mut spy = Spy::default();

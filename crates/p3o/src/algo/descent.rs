@@ -33,28 +33,88 @@ pub enum Foresight {
 }
 
 /// Minimises an objective. Over whole batches the KL of a pass is known before its step, which is not taken outside the trust
-/// region; over mini-batches it is known after a pass of steps.
+/// region; over mini-batches it is known after a pass of steps. With `policy.average` it ends at the average of its last steps.
 ///
 /// An engine that can makes all passes by itself; what it saw is then gone through again here, so that figures and decisions have
 /// one source.
 pub fn descend(update: &mut Update, objective: &mut impl Objective, report: &mut Passes) {
-    let settings = update.settings;
+    let steps = Parts::of(update).steps();
+    let Update { engine, batch, offsets, excess, limits, settings, learning_rate, multipliers, rng } = update;
     let descent = Descent {
         passes: (0..settings.passes).map(|ahead| objective.rule(ahead)).collect(),
         entropy: settings.entropy as f32,
-        learning_rate: update.learning_rate,
+        learning_rate: *learning_rate,
         target_kl: settings.target_kl,
-        minibatch: (settings.minibatch > 0).then(|| (settings.minibatch, update.rng.clone())),
+        minibatch: (settings.minibatch > 0).then(|| (settings.minibatch, rng.clone())),
+        average: settings.average * steps,
     };
-    let Some(record) = update.engine.descend(update.batch, &descent) else {
-        return descend_by_passes(update, objective, report);
+    let mut playback = engine.descend(batch, &descent).map(|record| Playback { record, at: 0 });
+    let mut averaging = Averaging { engine: &mut **engine, descent: &descent, taken: 0, mean: Vec::new() };
+    let engine: &mut dyn PolicyEngine = match &mut playback {
+        Some(playback) => playback,
+        None => &mut averaging,
     };
-    let mut playback = Playback { record, at: 0 };
-    let Update { batch, offsets, excess, limits, settings, learning_rate, .. } = *update;
-    let (multipliers, rng) = (&mut *update.multipliers, &mut *update.rng);
-    let engine = &mut playback;
-    let mut again = Update { engine, batch, offsets, excess, limits, settings, learning_rate, multipliers, rng };
-    descend_by_passes(&mut again, objective, report);
+    let (batch, learning_rate) = (*batch, *learning_rate);
+    let mut passes = Update { engine, batch, offsets, excess, limits, settings, learning_rate, multipliers, rng };
+    descend_by_passes(&mut passes, objective, report);
+    averaging.finish();
+}
+
+/// An engine that keeps the moving average of its parameters if the descent asks for one. Steps follow the noise of their mini-batches, which
+/// the average leaves out, and with it the KL that the noise costs.
+struct Averaging<'a> {
+    engine: &'a mut dyn PolicyEngine,
+    descent: &'a Descent,
+    taken: usize,
+    mean: Vec<f64>,
+}
+
+impl Averaging<'_> {
+    /// Goes to the average.
+    fn finish(self) {
+        if self.taken > 0 {
+            let mean: Vec<f32> = self.mean.iter().map(|&value| value as f32).collect();
+            self.engine.set_parameters(&mean);
+        }
+    }
+}
+
+impl PolicyEngine for Averaging<'_> {
+    fn pass(&mut self, batch: &TrainingBatch, pieces: Option<&[u32]>, loss: &RowLoss, entropy: f32) -> Sums {
+        self.engine.pass(batch, pieces, loss, entropy)
+    }
+
+    fn measure(&mut self, batch: &TrainingBatch) -> Sums {
+        self.engine.measure(batch)
+    }
+
+    fn step(&mut self, learning_rate: f64) -> f64 {
+        let norm = self.engine.step(learning_rate);
+        if self.descent.average > 0 {
+            let now = self.engine.parameters();
+            self.taken += 1;
+            self.mean.resize(now.len(), 0.0);
+            let share = self.descent.share_of_average(self.taken);
+            self.mean.iter_mut().zip(&now).for_each(|(mean, &value)| *mean += share * (f64::from(value) - *mean));
+        }
+        norm
+    }
+
+    fn gradient(&mut self) -> Vec<f64> {
+        self.engine.gradient()
+    }
+
+    fn fisher_product(&mut self, v: &[f64]) -> Vec<f64> {
+        self.engine.fisher_product(v)
+    }
+
+    fn parameters(&mut self) -> Vec<f32> {
+        self.engine.parameters()
+    }
+
+    fn set_parameters(&mut self, parameters: &[f32]) {
+        self.engine.set_parameters(parameters);
+    }
 }
 
 /// Passes that were made already: a pass is the one at hand until its step is taken.
@@ -136,12 +196,29 @@ fn descend_by_passes(update: &mut Update, objective: &mut impl Objective, report
     }
 }
 
+/// How a pass goes through the batch's pieces: rows, or sequences where the policy is recurrent.
+struct Parts {
+    total: usize,
+    size: usize,
+}
+
+impl Parts {
+    fn of(update: &Update) -> Parts {
+        let (bptt, minibatch) = (update.batch.bptt, update.settings.minibatch);
+        let total = update.batch.rows() / bptt;
+        Parts { total, size: if minibatch > 0 { (minibatch / bptt).max(1) } else { total } }
+    }
+
+    /// Steps in a pass.
+    fn steps(&self) -> usize {
+        self.total.div_ceil(self.size)
+    }
+}
+
 /// The same over mini-batches. The means that a loss depends on are those over the last batch's worth of mini-batches,
 /// never of one of them; the KL likewise, once per pass.
 fn descend_in_parts(update: &mut Update, objective: &mut impl Objective, report: &mut Passes) {
-    // A piece of the batch is a row, or a sequence where the policy is recurrent.
-    let bptt = update.batch.bptt;
-    let (total, size) = (update.batch.rows() / bptt, (update.settings.minibatch / bptt).max(1));
+    let Parts { total, size } = Parts::of(update);
     // A mini-batch weighs as much as its pieces: the last one may be short.
     let weight = |pieces: usize| pieces as f64 / total as f64;
     let weights = (0..total).step_by(size).map(|first| weight(size.min(total - first)));

@@ -153,6 +153,8 @@ settings! {
         passes: usize = 40, Count(1, 1_000_000), FirstOrder;
         /// Rows of a mini-batch; 0 takes the whole batch at once.
         minibatch: usize = 0, Count(0, 100_000_000), FirstOrder;
+        /// An update ends at the moving average of its parameters over the steps of about so many passes; 0: at the last ones.
+        average: usize = 0, Count(0, 1_000_000), FirstOrder;
         /// Mean KL from the old policy at which the passes end, and to which second-order steps reach.
         target_kl: f64 = 0.01, Number(0.0, f64::MAX);
         /// Weight of the entropy bonus.

@@ -67,11 +67,15 @@ pub(super) fn version_3(mut config: Config) -> Config {
     config
 }
 
-/// What version 4 did not say: a bonus was for the sum of the components' entropies, and for the whole run.
+/// What version 4 did not say: a bonus was for the sum of the components' entropies, and for the whole run; an update ended at its last step.
 pub(super) fn settings_of_version_4(mut table: Table) -> Table {
     if let Some(policy) = table.get_mut("policy").and_then(Value::as_table_mut) {
         policy.entry("entropy_mean").or_insert(Value::Boolean(false));
         policy.entry("entropy_until").or_insert(Value::Float(1.0));
+        // Algorithms of second order have no passes.
+        if policy.contains_key("passes") {
+            policy.entry("average").or_insert(Value::Integer(0));
+        }
     }
     table
 }

@@ -73,6 +73,16 @@ pub struct Descent {
     pub target_kl: f64,
     /// Rows of a mini-batch and what shuffles them; none: whole batches.
     pub minibatch: Option<(usize, ChaCha8Rng)>,
+    /// Steps over which the parameters are averaged, so that the descent ends at their moving average; 0: at its last step.
+    pub average: usize,
+}
+
+impl Descent {
+    /// The part of the descent's step of this number, the first of which is 1, in the average: steps count alike while they are fewer than
+    /// the average is over, and then as in an exponential one.
+    pub fn share_of_average(&self, step: usize) -> f64 {
+        1.0 / step.min(self.average).max(1) as f64
+    }
 }
 
 /// What a [`Descent`] saw and did.
