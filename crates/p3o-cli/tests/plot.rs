@@ -82,7 +82,7 @@ fn a_run_that_cannot_be_read_does_not_keep_the_others_from_being_drawn() {
     train(&home, "PointGather", "b", &["--seed", "1"]);
     let toml = std::fs::read_to_string(home.path("a/config.toml")).unwrap();
     assert!(home.good(&["plot", "a", "b"]).contains("PointGather: p3o (2)"));
-    std::fs::write(home.path("a/config.toml"), toml.replace("version = 5", "version = 9")).unwrap();
+    std::fs::write(home.path("a/config.toml"), toml.replace("version = 6", "version = 9")).unwrap();
     let told = home.good(&["plot", "a", "b"]);
     assert!(told.contains("PointGather: p3o (1)") && told.contains("left out: a/config.toml: "), "{told}");
     assert!(home.bad(1, &["plot", "a"]).contains("it takes a newer p3o"));

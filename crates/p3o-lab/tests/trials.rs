@@ -9,6 +9,7 @@ use p3o_lab::reproduce::results::{Known, Outcome};
 use p3o_lab::reproduce::trials::{TrialTask, best, score};
 use p3o_lab::reproduce::{Row, Scale, TrialPlan, Trials};
 use p3o_lab::sweep::Job;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 fn plan(scale: &str) -> TrialPlan {
@@ -47,6 +48,10 @@ fn every_algorithm_of_the_contest_is_tried_alike() {
         for (algorithm, runs) in plan.trials.algorithms.iter().zip(&plan.runs) {
             let tasks: u16 = plan.trials.tasks_of(algorithm.algo).map(|task| task.seeds).sum();
             assert!(tasks > 0 && runs.iter().all(|runs| runs.len() == usize::from(tasks)), "{}", algorithm.algo);
+            // Every candidate has runs of its own: what a preset has for long runs makes no two of them alike.
+            let jobs: Vec<usize> = runs.iter().flatten().map(|&(_, job)| job).collect();
+            let different: BTreeSet<usize> = jobs.iter().copied().collect();
+            assert_eq!(different.len(), jobs.len(), "{} at scale {scale}", algorithm.algo);
         }
         // All but those that ignore costs.
         for row in Row::all() {

@@ -574,18 +574,18 @@ fn a_file_carries_the_version_of_its_format() {
         let text = small_task(&method.to_string(), task_of(method), &[]).to_toml();
         assert!(text.starts_with(&format!("version = {VERSION}\n")), "{text}");
         for (version, reason) in [
-            ("6", "these settings have version 6, and this program reads versions up to 5: it takes a newer p3o"),
-            ("0", "unknown version `0` (there is: 2, 3, 4, 5)"),
+            ("7", "these settings have version 7, and this program reads versions up to 6: it takes a newer p3o"),
+            ("0", "unknown version `0` (there is: 2, 3, 4, 5, 6)"),
             ("\"two\"", "unknown version `\"two\"`"),
         ] {
-            let other = text.replacen("version = 5", &format!("version = {version}"), 1);
+            let other = text.replacen("version = 6", &format!("version = {version}"), 1);
             let line = one_line(Config::from_toml(&other).unwrap_err());
             assert!(line.starts_with(reason), "{line}");
         }
     }
     // A newer file may hold what nobody knows yet; the version is what it is refused by.
-    let line = one_line(Config::from_toml("version = 6\n[new]\nsetting = 1\n").unwrap_err());
-    assert!(line.contains("version 6"), "{line}");
+    let line = one_line(Config::from_toml("version = 7\n[new]\nsetting = 1\n").unwrap_err());
+    assert!(line.contains("version 7"), "{line}");
 }
 
 #[test]
@@ -627,7 +627,7 @@ fn a_file_with_a_mistake_is_refused_with_its_line() {
     for (text, reason) in [
         ("", "missing field"),
         ("[algo]\n", "missing field"),
-        ("version = 5\n", "missing setting `task`"),
+        ("version = 6\n", "missing setting `task`"),
         ("hello", ""),
         ("\u{0}", ""),
         ("[[", ""),
@@ -659,7 +659,7 @@ fn a_joint_action_of_version_2_stays_one_of_all_combinations() {
     {
         let text = small_task(algo, task, &[]).to_toml();
         assert_eq!(Config::from_toml(&text).unwrap().env.get("joint"), None);
-        let old = text.replacen("version = 5", "version = 2", 1);
+        let old = text.replacen("version = 6", "version = 2", 1);
         let config = Config::from_toml(&old).unwrap();
         assert_eq!(config.env.get("joint").copied(), joint, "{algo} on {task}");
         assert_eq!(Config::from_toml(&config.to_toml()).unwrap(), config);
@@ -680,7 +680,7 @@ fn a_run_of_version_3_keeps_its_world_and_its_constraint() {
         assert_eq!(text.lines().count() - old.lines().count(), if algo == "ppo" { 0 } else { 2 }, "{algo}");
         assert_eq!(Config::from_toml(&old).is_err(), algo != "ppo", "today they must be there");
         for version in ["2", "3"] {
-            let config = Config::from_toml(&old.replacen("version = 5", &format!("version = {version}"), 1)).unwrap();
+            let config = Config::from_toml(&old.replacen("version = 6", &format!("version = {version}"), 1)).unwrap();
             assert_eq!((config.env.get("layout").copied(), config.constraint.sum), (layout, Sum::Episode), "{algo}");
             assert_eq!(config.constraint.team, if algo == "ppo" { Team::Together } else { Team::Alone });
             assert_eq!(Config::from_toml(&config.to_toml()).unwrap(), config);
@@ -688,8 +688,7 @@ fn a_run_of_version_3_keeps_its_world_and_its_constraint() {
     }
 }
 
-/// Vases of version 4 stopped at once; today's of level 2 slide on. Its bonus was for the sum of a policy's entropies, and its updates ended at
-/// their last step.
+/// Vases of version 4 stopped at once; today's of level 2 slide on. Its bonus was for the sum of a policy's entropies.
 #[test]
 fn a_run_of_version_4_keeps_its_vases_and_its_bonus() {
     for (task, level, vases) in [("PointGoal", "2", Some(0.0)), ("PointGoal", "1", Some(0.0)), ("Navigation", "", None)]
@@ -699,15 +698,32 @@ fn a_run_of_version_4_keeps_its_vases_and_its_bonus() {
         let text = small_task("ppo", task, &options).to_toml();
         assert_eq!(Config::from_toml(&text).unwrap().env.get("vases"), None);
         let text = text.replacen("entropy_mean = false\n", "", 1).replacen("entropy_until = 1.0\n", "", 1);
-        let text = text.replacen("average = 0\n", "", 1);
         assert!(Config::from_toml(&text).is_err(), "today it must be there");
         for version in ["2", "3", "4"] {
-            let config = Config::from_toml(&text.replacen("version = 5", &format!("version = {version}"), 1)).unwrap();
+            let config = Config::from_toml(&text.replacen("version = 6", &format!("version = {version}"), 1)).unwrap();
             assert_eq!(config.env.get("vases").copied(), vases, "{task}, version {version}");
             assert_eq!(
                 (config.policy.entropy_mean, config.policy.entropy_until, config.policy.average),
                 (false, 1.0, 0)
             );
+            assert_eq!(Config::from_toml(&config.to_toml()).unwrap(), config);
+        }
+    }
+}
+
+/// Updates of version 5 ended at their last step; algorithms of second order never had another.
+#[test]
+fn a_run_of_version_5_has_no_average() {
+    for algo in ["p3o", "ppo", "cpo"] {
+        let text = small_task(algo, "PointGoal", &[]).to_toml();
+        let old = text.replacen("average = 0\n", "", 1);
+        assert_eq!(text == old, algo == "cpo");
+        if algo != "cpo" {
+            assert_eq!(one_line(Config::from_toml(&old).unwrap_err()), "missing setting `policy.average`");
+        }
+        for version in ["2", "3", "4", "5"] {
+            let config = Config::from_toml(&old.replacen("version = 6", &format!("version = {version}"), 1)).unwrap();
+            assert_eq!(config.policy.average, 0, "{algo}, version {version}");
             assert_eq!(Config::from_toml(&config.to_toml()).unwrap(), config);
         }
     }

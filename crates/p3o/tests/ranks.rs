@@ -117,6 +117,8 @@ fn any_number_of_ranks_comes_to_the_same_bytes() {
         check("mini-batches", &config("p3o", "PointGoal", &mini)),
         check("mini-batches of the policy alone", &config("p3o", "PointGoal", &mini[..1])),
         check("mini-batches of the critics alone", &config("p3o", "PointGoal", &mini[1..])),
+        check("averaged steps over whole batches", &config("p3o", "PointGoal", &["policy.average=2"])),
+        check("averaged steps", &config("p3o", "PointGoal", &[&mini[..], &["policy.average=1"]].concat())),
         check("networks that remember", &config("p3o", "PointGoal", &["net.gru=8"])),
         check(
             "networks that remember, in mini-batches",
@@ -126,6 +128,10 @@ fn any_number_of_ranks_comes_to_the_same_bytes() {
         check("two constraints", &config("p3o", "Navigation", &mini)),
         check("discrete actions of a team", &config("map3o", "SimpleSpread", &["policy.minibatch=150"])),
         check("every agent on its own", &config("map3o-dec", "SimpleSpread", &["critic.minibatch=50"])),
+        check(
+            "every agent on its own, averaged",
+            &config("map3o-dec", "SimpleSpread", &["critic.minibatch=50", "policy.average=2"]),
+        ),
     ];
     for (i, a) in outcomes.iter().enumerate() {
         assert!(outcomes[..i].iter().all(|b| a != b), "the settings do something");

@@ -89,6 +89,7 @@ fn a_killed_run_resumes_to_the_same_bits_on_any_number_of_threads() {
         check("mini-batches", &config("PointGoal", &mini)),
         check("mini-batches, normalised", &config("PointGoal", &[&mini[..], &normal].concat())),
         check("learning rates that fall", &config("PointGoal", &[&mini[..], &falling].concat())),
+        check("averaged steps", &config("PointGoal", &[&mini[..], &["policy.average=2"]].concat())),
         check("limits on discounted sums", &config("PointGoal", &["constraint.sum=discounted"])),
         check("networks that remember", &config("PointGoal", &["net.gru=8"])),
         check("a team that remembers", &config_of("map3o", "SimpleSpread", &[&TEAM[..], &["net.gru=8"]].concat())),

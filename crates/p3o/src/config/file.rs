@@ -8,7 +8,7 @@ use std::fmt::Write;
 use toml::{Table, Value};
 
 /// The version that this program writes. A new setting raises it by one and adds to `upgrade.rs` what older files mean.
-pub const VERSION: i64 = 5;
+pub const VERSION: i64 = 6;
 
 impl Config {
     /// Writes it all, as [`Config::from_toml`] reads it.
@@ -44,8 +44,11 @@ impl Config {
             Some(Value::Integer(old @ 2..VERSION)) => {
                 let old = *old;
                 let table = if old < 4 { upgrade::settings_of_version_3(table) } else { table };
-                let reader = Reader { text, table: upgrade::settings_of_version_4(table) };
-                let mut config = reader.read().map(upgrade::version_4);
+                let table = if old < 5 { upgrade::settings_of_version_4(table) } else { table };
+                let mut config = Reader { text, table: upgrade::settings_of_version_5(table) }.read();
+                if old < 5 {
+                    config = config.map(upgrade::version_4);
+                }
                 if old < 4 {
                     config = config.map(upgrade::version_3);
                 }

@@ -3,7 +3,8 @@
 //! Version 1 had no `version`, kept the settings of all algorithms in three sections that every run carried, and put a
 //! constraint together from three settings. What it could say and today's settings cannot is refused by name. Version 2 is
 //! today's file but for how a policy chooses for several agents and for what version 3 lacks: some settings, and worlds
-//! that have been laid out anew. Version 4 is today's file but for vases, which stopped at once, and entropy bonuses.
+//! that have been laid out anew. Version 4 is today's file but for vases, which stopped at once, and entropy bonuses, and for what version
+//! 5 lacks: an update could not end at an average.
 
 use super::sections::{Activation, Constraint, Init, Policy, Sum, Target, Team};
 use super::{Agents, Config, Method, known};
@@ -67,15 +68,20 @@ pub(super) fn version_3(mut config: Config) -> Config {
     config
 }
 
-/// What version 4 did not say: a bonus was for the sum of the components' entropies, and for the whole run; an update ended at its last step.
+/// What version 4 did not say: a bonus was for the sum of the components' entropies, and for the whole run.
 pub(super) fn settings_of_version_4(mut table: Table) -> Table {
     if let Some(policy) = table.get_mut("policy").and_then(Value::as_table_mut) {
         policy.entry("entropy_mean").or_insert(Value::Boolean(false));
         policy.entry("entropy_until").or_insert(Value::Float(1.0));
-        // Algorithms of second order have no passes.
-        if policy.contains_key("passes") {
-            policy.entry("average").or_insert(Value::Integer(0));
-        }
+    }
+    table
+}
+
+/// What version 5 did not say: an update by passes ended at its last step. Algorithms of second order have no passes.
+pub(super) fn settings_of_version_5(mut table: Table) -> Table {
+    let policy = table.get_mut("policy").and_then(Value::as_table_mut);
+    if let Some(policy) = policy.filter(|policy| policy.contains_key("passes")) {
+        policy.entry("average").or_insert(Value::Integer(0));
     }
     table
 }
