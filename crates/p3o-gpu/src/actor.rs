@@ -179,7 +179,7 @@ impl FusedActor {
         self.mailbox.numbers[0].store(i32::MAX, Ordering::SeqCst);
         self.mailbox.numbers[1].store(0, Ordering::SeqCst);
         let mut shuffled = descent.minibatch.as_ref().map(|(_, rng)| (rng.clone(), Vec::new()));
-        let mean = if descent.average > 0 { self.mean.room(machine, self.fused.length() * 4)? } else { 0 };
+        let mean = if descent.average > 0 { self.mean.room(machine, self.fused.shape.length() * 4)? } else { 0 };
         let mut asked = 0;
         'passes: for (loss, rule) in &descent.passes {
             let mut index = 0;

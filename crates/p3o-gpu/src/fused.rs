@@ -264,7 +264,7 @@ impl Shape {
     }
 
     /// Padded numbers of a network, with those of `log_std` behind.
-    fn length(&self) -> usize {
+    pub fn length(&self) -> usize {
         self.layers().map(|[before, after]| (before.1 + 1) * after.1).sum::<usize>() + OUTPUTS
     }
 
@@ -724,14 +724,9 @@ impl Fused {
         self.launch_adam(machine, step)
     }
 
-    /// Numbers of a network, with its padding.
-    pub fn length(&self) -> usize {
-        self.shape.length()
-    }
-
     /// Takes over the first network's parameters from elsewhere on the device.
     pub fn adopt(&self, machine: &mut dyn Machine, from: Address) -> Outcome<()> {
-        let all: Vec<f32> = read(machine, from, self.length())?;
+        let all = self.numbers(machine, from, 0)?;
         machine.write(self.raw.parameters, cast_slice(&all))
     }
 
