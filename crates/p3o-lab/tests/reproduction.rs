@@ -171,12 +171,10 @@ fn a_setting_at_its_base_value_leaves_the_name_of_a_run_alone() {
     };
     let plain = name(&[]);
     // As they are without being set: what a new setting would be in the runs that there are already.
-    for base in ["critic.lr_decay=none", "constraint.correction_max=0.5", "p3o.kappa_growth=1", "critic.target=return"]
-    {
+    for base in ["critic.lr_decay=none", "constraint.sum=episode", "p3o.kappa_growth=1", "critic.target=return"] {
         assert_eq!(name(&[base]), plain, "{base}");
     }
-    let others =
-        ["critic.lr_decay=linear", "constraint.correction_max=0.4", "p3o.kappa_growth=2", "critic.target=lambda"];
+    let others = ["critic.lr_decay=linear", "constraint.sum=discounted", "p3o.kappa_growth=2", "critic.target=lambda"];
     let names: HashSet<String> = others.iter().map(|other| name(&[other])).chain([plain]).collect();
     assert_eq!(names.len(), 5, "{names:?}");
     assert_eq!(name(&["p3o.kappa_growth=2", "p3o.kappa_growth=1"]), name(&[]), "the last one counts");

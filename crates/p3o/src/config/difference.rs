@@ -54,7 +54,7 @@ mod tests {
         };
         let pair = |a: &str, b: &str| Some((a.to_string(), b.to_string()));
         assert_eq!(p3o.difference(&p3o), None);
-        assert_eq!(changed("p3o.kappa=3"), pair("p3o.kappa = 2.0", "p3o.kappa = 3.0"));
+        assert_eq!(changed("p3o.kappa=3"), pair("p3o.kappa = 4.0", "p3o.kappa = 3.0"));
         assert_eq!(changed("limits.hazards=30"), pair("limits.hazards = 25.0", "limits.hazards = 30.0"));
         assert_eq!(changed("limits.hazards=none"), pair("limits.hazards = 25.0", "no limits.hazards"));
         assert_eq!(changed("env.level=2"), pair("no env.level", "env.level = 2.0"));
