@@ -499,6 +499,15 @@ fn a_run_that_failed_is_named_and_leaves_its_claims_open() {
 }
 
 #[test]
+fn a_claim_about_curves_without_runs_has_no_figures() {
+    let plan = plan(&["table1"], "published", Some(2));
+    let none = Results { plan: &plan, known: vec![Known::Nothing; plan.jobs.len()] };
+    let text = document(&none, "").markdown();
+    check_lines(&text, &["| P3O earns 15 % more than CPO | not decided | return of P3O: -, CPO: - |"]);
+    assert!(!text.contains("NaN"), "{text}");
+}
+
+#[test]
 fn a_tasks_steps_win_over_the_scales() {
     let steps = |task: &str| -> Vec<u64> {
         let plan = plan(&["all"], "paper", Some(1));

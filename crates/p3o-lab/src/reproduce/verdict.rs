@@ -246,7 +246,8 @@ fn what(claim: &Claim, cost: &str, than: &str) -> String {
 fn figures(results: &Results, claim: &Claim, spots: &[Spot], values: &[Vec<f64>]) -> String {
     let shown = |(spot, values): (&Spot, &Vec<f64>)| format!("{}: {}", results.name(*spot), range(&mean_ci95(values)));
     let mut text = spots.iter().zip(values).map(shown).collect::<Vec<_>>().join(", ");
-    if claim.kind == Kind::HigherReturn && claim.by != 0.0 {
+    // Without a run of the other its mean has no sign.
+    if claim.kind == Kind::HigherReturn && claim.by != 0.0 && !values[1].is_empty() {
         let goal = goal(claim.by, &values[1]);
         let b: Vec<f64> = values[1].iter().map(|x| goal * x).collect();
         text += &format!("; less {goal:.2} times the other: {}", range(&difference_ci95(&values[0], &b)));
